@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -49,7 +50,7 @@ type group struct {
 	judge     Judge
 	snapshots []rollout.Snapshot
 	// inputs of the snapshots.
-	inputs map[rollout.Name]inputs
+	inputs map[rollout.Name]resync.Inputs
 	// blind says that the repository is away: the snapshots are as it was read at since; zero: longer ago than is
 	// known.
 	blind bool
@@ -95,10 +96,10 @@ func (g *group) leave() (late bool) {
 }
 
 // members are the worker deployments in it.
-func (g *group) members() iter.Seq[steadyKey] {
-	return func(yield func(steadyKey) bool) {
+func (g *group) members() iter.Seq[resync.Key] {
+	return func(yield func(resync.Key) bool) {
 		for _, s := range g.snapshots {
-			if !yield(keyOfSnapshot(s)) {
+			if !yield(resync.KeyOf(&s)) {
 				return
 			}
 		}
@@ -143,7 +144,9 @@ type running struct {
 	cycle  int
 	groups map[groupKey]*group
 	// members are the worker deployments in groups.
-	members map[steadyKey]bool
+	members map[resync.Key]bool
+	// keys are the groups that worker deployments were in last.
+	keys map[resync.Key]groupKey
 	// slow are those whose last group its cycle did not wait for until it was done: no cycle waits for the next one.
 	slow map[groupKey]bool
 	all  sync.WaitGroup
@@ -222,7 +225,7 @@ func (r *Reconciler) wait(over context.Context, groups []*group) {
 func (r *Reconciler) start(ctx context.Context, groups []*group) {
 	for _, g := range groups {
 		if r.running.groups == nil {
-			r.running.groups, r.running.slow, r.running.members = map[groupKey]*group{}, map[groupKey]bool{}, map[steadyKey]bool{}
+			r.running.groups, r.running.slow, r.running.members = map[groupKey]*group{}, map[groupKey]bool{}, map[resync.Key]bool{}
 		}
 		for key := range g.members() {
 			r.running.members[key] = true
@@ -230,6 +233,30 @@ func (r *Reconciler) start(ctx context.Context, groups []*group) {
 		g.begun, g.cycle, g.done = time.Now(), r.running.cycle, make(chan struct{})
 		r.running.groups[g.groupKey] = g
 		r.running.all.Go(func() { r.work(ctx, g) })
+	}
+}
+
+// has reports whether a worker deployment is in a group at work, or in the namespace of one.
+func (r *running) has(key resync.Key) bool {
+	if len(r.groups) == 0 {
+		return false
+	}
+	of, ok := r.keys[key]
+	return r.members[key] || ok && r.busy(of)
+}
+
+// noteKey notes the group that a worker deployment is in.
+func (r *running) noteKey(key resync.Key, of groupKey) {
+	if r.keys == nil {
+		r.keys = map[resync.Key]groupKey{}
+	}
+	r.keys[key] = of
+}
+
+// forget drops worker deployments that are gone. there is how many there are.
+func (r *running) forget(gone func(resync.Key) bool, there int) {
+	if len(r.keys) > there { // else it is not worth a look at all
+		maps.DeleteFunc(r.keys, func(key resync.Key, _ groupKey) bool { return gone(key) })
 	}
 }
 
@@ -310,7 +337,7 @@ func (r *Reconciler) dissolve(g *group) {
 		delete(r.running.members, key)
 	}
 	for n := range g.waiting {
-		r.resync.wait(steadyKey{g.environment, n}, r.Now())
+		r.resync.Wait(resync.Key{Env: g.environment, Name: n}, r.Now())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -25,7 +26,7 @@ const DefaultRefusedGrace = time.Hour
 type absence struct {
 	mu sync.Mutex
 	// seen is the routing of worker deployments as it was read or set last while the repository could be read.
-	seen map[steadyKey]seenRouting
+	seen map[resync.Key]seenRouting
 	// refusedSince is when the repository began to refuse the bot; zero: it does not.
 	refusedSince time.Time
 }
@@ -64,7 +65,7 @@ func (a *absence) noteSeen(decisions []*Decision) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.seen == nil {
-		a.seen = map[steadyKey]seenRouting{}
+		a.seen = map[resync.Key]seenRouting{}
 	}
 	for _, d := range decisions {
 		if o := &d.Snapshot.Observation; o.Problem == nil && o.Exists != "" {
@@ -81,7 +82,7 @@ func (a *absence) noteSet(d *Decision, call rollout.RoutingCall, failed error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.seen == nil {
-		a.seen = map[steadyKey]seenRouting{}
+		a.seen = map[resync.Key]seenRouting{}
 	}
 	now := d.Snapshot.Observation.Routing
 	for _, step := range call.Steps {
@@ -102,15 +103,15 @@ func (a *absence) noteSet(d *Decision, call rollout.RoutingCall, failed error) {
 }
 
 // forget drops worker deployments that are gone. there is how many there are.
-func (a *absence) forget(gone func(steadyKey) bool, there int) {
+func (a *absence) forget(gone func(resync.Key) bool, there int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.seen) > there {
-		maps.DeleteFunc(a.seen, func(key steadyKey, _ seenRouting) bool { return gone(key) })
+		maps.DeleteFunc(a.seen, func(key resync.Key, _ seenRouting) bool { return gone(key) })
 	}
 }
 
-func keyOf(d *Decision) steadyKey { return keyOfSnapshot(d.Snapshot) }
+func keyOf(d *Decision) resync.Key { return resync.KeyOf(&d.Snapshot) }
 
 // allowedBlind leaves out the decisions that lower traffic on what may not be true any more: somebody else may have the
 // repository, and move traffic by what it says now. Anything counts by a reading that is young; a verdict or a gate
@@ -181,7 +182,7 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 		r.drain(name, report)            // what cannot be committed now is decided again
 		known := slices.Clone(env.Known) // those that waited come first
 		slices.SortStableFunc(known, func(a, b *rollout.Known) int {
-			since, other := r.resync.waiting[steadyKey{name, a.Deployment}], r.resync.waiting[steadyKey{name, b.Deployment}]
+			since, other := r.resync.Waiting(resync.Key{Env: name, Name: a.Deployment}), r.resync.Waiting(resync.Key{Env: name, Name: b.Deployment})
 			return cmp.Or(first(!since.IsZero(), !other.IsZero()), since.Compare(other))
 		})
 		for part := range slices.Chunk(known, cmp.Or(r.BatchSize, DefaultBatchSize)) {
@@ -208,7 +209,7 @@ func (r *Reconciler) drain(environment string, report *Report) {
 	for _, g := range b.groups {
 		for _, s := range g.snapshots {
 			if !g.waiting[s.Deployment] {
-				delete(r.resync.waiting, keyOfSnapshot(s))
+				r.resync.Served(resync.KeyOf(&s))
 			}
 		}
 	}

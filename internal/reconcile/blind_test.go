@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -97,7 +98,7 @@ func TestRefusedRepositoryIsNotOurs(t *testing.T) {
 	require.True(t, lowered, "it may be a mistake")
 	require.NotErrorIs(t, err, rollout.ErrNotOurs)
 	f.observed[f.name(0)] = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: f.target(), Percentage: 10, PercentageChangedAt: f.now}
-	delete(r.absence.seen, steadyKey{f.world.Environments[0].Environment.Name, f.world.Environments[0].Deployments[0].Deployment})
+	delete(r.absence.seen, resync.Key{Env: f.world.Environments[0].Environment.Name, Name: f.world.Environments[0].Deployments[0].Deployment})
 	_, err = cycle(time.Minute, nil)
 	require.NoError(t, err, "read again")
 	f.observed[f.name(0)] = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: f.target(), Percentage: 10, PercentageChangedAt: f.now}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -82,14 +83,14 @@ func (r *Reconciler) stillHold(ctx context.Context, tip reading, b batch, report
 		b.decisions = nil
 		return b
 	}
-	shared, hash := r.resync.shared(env, r.sharedOf), connectionHash()
+	shared, hash := r.resync.Share(env.Environment.Name, r.sharedOf(env)), resync.NewConnectionHash()
 	var kept, moved []*Decision
 	for _, d := range b.decisions {
 		row := tip.row(keyOf(d))
 		switch {
 		case row == nil, recordOf(row) != d.Snapshot.Record.Tree, r.isOld(d) && !d.acted:
 			r.leave(ctx, d, report)
-		case inputsOfKnown(row, *shared, hash) == d.inputs && (d.acted || !d.newcomer()):
+		case resync.InputsOfKnown(row, *shared, hash) == d.inputs && (d.acted || !d.newcomer()):
 			kept = append(kept, d)
 		case d.acted:
 			r.leave(ctx, d, report)
@@ -129,7 +130,7 @@ func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.E
 	if err != nil {
 		r.Log.WarnContext(ctx, "worker deployments could not be read again", "environment", env.Environment.Name, "error", err)
 	}
-	judge, shared, hash := r.JudgeFor(env), r.resync.shared(env, r.sharedOf), connectionHash()
+	judge, shared, hash := r.JudgeFor(env), r.resync.Share(env.Environment.Name, r.sharedOf(env)), resync.NewConnectionHash()
 	var out []*Decision
 	for _, d := range moved {
 		at := slices.IndexFunc(loaded, func(s rollout.Snapshot) bool { return s.Deployment == d.Snapshot.Deployment })
@@ -140,7 +141,7 @@ func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.E
 		s := withObservation(loaded[at], d.Snapshot)
 		same := keyOfGroup(s, hash) == keyOfGroup(d.Snapshot, hash) && reflect.DeepEqual(plan.Ask(s), plan.Ask(d.Snapshot))
 		again := Decide(ctx, judge, s)
-		again.inputs = inputsOf(&loaded[at], *shared, hash)
+		again.inputs = resync.InputsOf(&loaded[at], *shared, hash)
 		if !same || again.Plan.Lower != nil || len(again.Plan.Deletions) > 0 || again.Plan.SecondRead {
 			r.leave(ctx, d, report)
 			continue
@@ -153,7 +154,7 @@ func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.E
 // leave leaves a worker deployment to the next cycle.
 func (r *Reconciler) leave(ctx context.Context, d *Decision, report *Report) {
 	r.Log.DebugContext(ctx, "the repository moved: decided again in the next cycle", "deployment", d.Plan.Deployment.String())
-	delete(r.resync.rows, keyOf(d))
+	r.resync.Drop(keyOf(d))
 	report.more(r.Now())
 }
 

@@ -95,8 +95,11 @@ type roots struct {
 	dirs []string
 }
 
-// root is rootOf, without rendering what is known to be as it should be.
-func (t *resync) root(env rollout.EnvironmentWorld, parts []Part) (*rollout.FileChange, error) {
+// rootFiles are the outputs' own kustomization.yaml files that were found to be right, by environment.
+type rootFiles map[string]roots
+
+// change is rootOf, without rendering what is known to be as it should be.
+func (f *rootFiles) change(env rollout.EnvironmentWorld, parts []Part) (*rollout.FileChange, error) {
 	if env.Unusable != nil {
 		return nil, nil
 	}
@@ -104,15 +107,15 @@ func (t *resync) root(env rollout.EnvironmentWorld, parts []Part) (*rollout.File
 		return p.Refused == "" && p.Plan.Record != nil && (p.Plan.Remove || p.Snapshot.Record.Tree == "")
 	})
 	name := env.Environment.Name
-	if was, ok := t.roots[name]; ok && same && was.file == env.RootFile.Hash && slices.Equal(was.dirs, env.Roots) {
+	if was, ok := (*f)[name]; ok && same && was.file == env.RootFile.Hash && slices.Equal(was.dirs, env.Roots) {
 		return nil, nil
 	}
 	root, err := rootOf(env, parts)
-	if t.roots == nil {
-		t.roots = map[string]roots{}
+	if *f == nil {
+		*f = rootFiles{}
 	}
-	if delete(t.roots, name); err == nil && root == nil && same {
-		t.roots[name] = roots{env.RootFile.Hash, env.Roots}
+	if delete(*f, name); err == nil && root == nil && same {
+		(*f)[name] = roots{env.RootFile.Hash, env.Roots}
 	}
 	return root, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -20,7 +21,7 @@ type Reconciler struct {
 	Versions  VersionAPI
 	// Lister lists the traffic of all worker deployments in a Temporal namespace with one call. Those that did not move
 	// need not be described then. Nil: each one is described in every cycle.
-	Lister Lister
+	Lister resync.Lister
 	// Prefetcher downloads Git objects between cycles; nil: no objects are downloaded then.
 	Prefetcher Prefetcher
 	// Proposer opens and closes pull requests for what waits for approval; nil: only the record in Git shows it.
@@ -42,7 +43,7 @@ type Reconciler struct {
 	Groups GroupLimits
 
 	// resync has the worker deployments that are at rest, and those that wait for their turn.
-	resync resync
+	resync resync.Table
 	// running are the groups at work, the late ones of earlier cycles too.
 	running running
 	// absence has the traffic as it was seen last, and since when the repository rejects the bot: while the repository
@@ -56,6 +57,9 @@ type Reconciler struct {
 	refused map[string]refusal
 	// pauses are those of environments whose commits failed, and of the repository where it could not be read.
 	pauses backoffs
+	// podChanges and rootFiles are what was compared last.
+	podChanges podChanges
+	rootFiles  rootFiles
 	// rested is how often memory was given back to the system.
 	rested int
 }

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -21,12 +21,12 @@ const DefaultBatchSize = 1000
 // What cannot be loaded is in the error, and due again in the next cycle.
 func (r *Reconciler) due(ctx context.Context, tip reading, report *Report) ([]*group, error) {
 	r.forgetGone(tip)
-	resting := make([][]*entry, len(tip.World.Environments))
+	resting := make([][]*resync.Row, len(tip.World.Environments))
 	due := make([][]*rollout.Known, len(tip.World.Environments))
 	for i, env := range tip.World.Environments {
 		due[i], resting[i] = r.split(env)
 	}
-	r.resync.askLists(ctx, r.Lister, r.Log)
+	r.resync.AskLists(ctx, r.Lister, r.Log)
 	var groups []*group
 	var errs []error
 	for i, env := range tip.World.Environments {
@@ -44,44 +44,40 @@ func (r *Reconciler) forgetGone(tip reading) {
 	for _, env := range tip.World.Environments {
 		there += len(env.Known)
 	}
-	gone := func(key steadyKey) bool { return tip.row(key) == nil }
-	r.resync.forget(gone, there)
+	gone := func(key resync.Key) bool { return tip.row(key) == nil }
+	r.resync.Forget(gone, there)
+	r.running.forget(gone, there)
 	r.absence.forget(gone, there)
 }
 
 // split divides an environment's worker deployments: those that are due by Git or by their time, and those that rest
 // until Temporal or the cluster says that they moved. Those whose namespace has a group at work are neither.
-func (r *Reconciler) split(env rollout.EnvironmentWorld) (due []*rollout.Known, resting []*entry) {
+func (r *Reconciler) split(env rollout.EnvironmentWorld) (due []*rollout.Known, resting []*resync.Row) {
 	name, now := env.Environment.Name, r.Now()
-	shared, hash := r.resync.shared(env, r.sharedOf), connectionHash()
+	shared, hash := r.resync.Share(name, r.sharedOf(env)), resync.NewConnectionHash()
 	for _, k := range env.Known {
-		key := steadyKey{name, k.Deployment}
-		if len(r.running.groups) > 0 {
-			if of, ok := r.resync.keys[key]; r.running.members[key] || ok && r.running.busy(of) {
+		key := resync.Key{Env: name, Name: k.Deployment}
+		if r.running.has(key) {
+			continue
+		}
+		if r.Lister != nil && r.failures[k.Deployment] == nil {
+			if row := r.resync.Resting(key, k, shared, hash, now); row != nil {
+				resting = append(resting, row)
 				continue
 			}
 		}
-		e := r.resync.rows[key]
-		if e == nil || r.Lister == nil || !e.same(k, shared, hash) || !now.Before(e.until) || r.failures[k.Deployment] != nil {
-			due = append(due, k)
-			continue
-		}
-		if e.list == nil || e.list.dropped {
-			e.list = r.resync.list(connectionOf(k), hash, e.temporalNamespace)
-		}
-		e.list.used = true
-		resting = append(resting, e)
+		due = append(due, k)
 	}
 	return due, resting
 }
 
 // moved gives the resting worker deployments whose traffic or pods moved.
-func (r *Reconciler) moved(ctx context.Context, env rollout.EnvironmentWorld, resting []*entry) (moved []*rollout.Known) {
-	pods := r.looksAtPods(env) && r.resync.podsMoved(env.Environment.Name, r.Cluster.Changes())
-	for _, e := range resting {
-		e.podsMoved = e.podsMoved || pods && e.pods.moved(ctx, r.Cluster)
-		if e.trafficMoved() || e.podsMoved {
-			moved = append(moved, e.row)
+func (r *Reconciler) moved(ctx context.Context, env rollout.EnvironmentWorld, resting []*resync.Row) (moved []*rollout.Known) {
+	pods := r.looksAtPods(env) && r.podChanges.moved(env.Environment.Name, r.Cluster.Changes())
+	for _, row := range resting {
+		row.PodsMoved = row.PodsMoved || pods && podsMoved(ctx, r.Cluster, row.Pods)
+		if row.TrafficMoved() || row.PodsMoved {
+			moved = append(moved, row.Known())
 		}
 	}
 	return moved
@@ -95,7 +91,7 @@ func (r *Reconciler) batchOf(env rollout.EnvironmentWorld, rows []*rollout.Known
 		most = math.MaxInt
 	}
 	since := func(k *rollout.Known) time.Time {
-		return r.resync.waiting[steadyKey{env.Environment.Name, k.Deployment}]
+		return r.resync.Waiting(resync.Key{Env: env.Environment.Name, Name: k.Deployment})
 	}
 	slices.SortFunc(rows, func(a, b *rollout.Known) int {
 		return cmp.Or(first(!since(a).IsZero(), !since(b).IsZero()), since(a).Compare(since(b)),
@@ -105,7 +101,7 @@ func (r *Reconciler) batchOf(env rollout.EnvironmentWorld, rows []*rollout.Known
 		return rows
 	}
 	for _, k := range rows[most:] {
-		r.resync.wait(steadyKey{env.Environment.Name, k.Deployment}, r.Now())
+		r.resync.Wait(resync.Key{Env: env.Environment.Name, Name: k.Deployment}, r.Now())
 	}
 	if !r.pauses.has(env.Environment.Name, r.Now()) {
 		report.more(r.Now())
@@ -165,39 +161,30 @@ func (r *Reconciler) review(env rollout.EnvironmentWorld, snapshots []rollout.Sn
 // group divides an environment's snapshots by the Temporal namespaces that they are read from. Those whose namespace
 // still has a group at work wait for it.
 func (r *Reconciler) group(env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) (groups []*group) {
-	shared, hash := r.resync.shared(env, r.sharedOf), connectionHash()
+	shared, hash := r.resync.Share(env.Environment.Name, r.sharedOf(env)), resync.NewConnectionHash()
 	for _, s := range snapshots {
 		key := keyOfGroup(s, hash)
-		r.resync.noteKey(keyOfSnapshot(s), key)
+		r.running.noteKey(resync.KeyOf(&s), key)
 		if r.running.busy(key) {
-			r.resync.wait(keyOfSnapshot(s), r.Now())
+			r.resync.Wait(resync.KeyOf(&s), r.Now())
 			continue
 		}
 		at := slices.IndexFunc(groups, func(g *group) bool { return g.groupKey == key })
 		if at < 0 {
 			at, groups = len(groups), append(groups, &group{groupKey: key, env: env, judge: r.JudgeFor(env), blind: env.Unrecorded,
-				inputs: map[rollout.Name]inputs{}, report: newReport()})
+				inputs: map[rollout.Name]resync.Inputs{}, report: newReport()})
 		}
 		groups[at].snapshots = append(groups[at].snapshots, s)
-		groups[at].inputs[s.Deployment] = inputsOf(&s, *shared, hash)
+		groups[at].inputs[s.Deployment] = resync.InputsOf(&s, *shared, hash)
 	}
 	return groups
 }
 
 // keyOfGroup is the group that a worker deployment is in.
-func keyOfGroup(s rollout.Snapshot, hash func(*v1alpha1.Connection) string) groupKey {
+func keyOfGroup(s rollout.Snapshot, hash resync.ConnectionHash) groupKey {
 	key := groupKey{environment: s.Environment.Name}
 	if conn := plan.ConnectionOf(s); conn != nil {
 		key.connection, key.namespace = hash(conn), plan.TemporalNamespace(s)
 	}
 	return key
 }
-
-func connectionOf(k *rollout.Known) *v1alpha1.Connection {
-	if k.Full != nil {
-		return k.Full.Connection
-	}
-	return k.Connection
-}
-
-func keyOfSnapshot(s rollout.Snapshot) steadyKey { return steadyKey{s.Environment.Name, s.Deployment} }

@@ -209,41 +209,6 @@ func TestNamespacesAreReadBesideEachOther(t *testing.T) {
 	})
 }
 
-// slowLister is a Lister that does not answer for one namespace.
-type slowLister struct{ hung string }
-
-func (l slowLister) List(ctx context.Context, _ v1alpha1.Connection, namespace string) (*rollout.Listing, error) {
-	if namespace == l.hung {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return &rollout.Listing{}, nil
-}
-
-// A list that does not come is waited for once, for a short time.
-func TestListThatDoesNotComeHoldsNothingUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		table := resync{}
-		hash := connectionHash()
-		ask := func() time.Duration {
-			for _, n := range []string{"hung", "well"} {
-				table.list(&v1alpha1.Connection{}, hash, n).used = true
-			}
-			begin := time.Now()
-			table.askLists(t.Context(), slowLister{"hung"}, discard)
-			return time.Since(begin)
-		}
-		require.Equal(t, listPatience, ask())
-		require.Zero(t, ask())
-		require.Nil(t, table.lists[0].now)
-		require.NotNil(t, table.lists[1].now)
-		time.Sleep(listTime)
-		synctest.Wait()
-		require.Zero(t, ask())
-		time.Sleep(listTime)
-	})
-}
-
 // budget is a Temporal whose counts take a second. It allows only so many of them in one second.
 type budget struct {
 	*spread

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -90,10 +91,10 @@ func (r *Reconciler) unchanged(ctx context.Context, decisions []*Decision) []*De
 		r.Log.WarnContext(ctx, "the repository could not be read again: traffic is lowered by what was read before", "error", err)
 		return decisions
 	}
-	hash := connectionHash()
+	hash := resync.NewConnectionHash()
 	var out []*Decision
 	for _, d := range decisions {
-		if row := tip.row(keyOf(d)); row == nil || inputsOfKnown(row, sharedInputs{}, hash) != inputsOf(&d.Snapshot, sharedInputs{}, hash) {
+		if row := tip.row(keyOf(d)); row == nil || resync.InputsOfKnown(row, resync.Shared{}, hash) != resync.InputsOf(&d.Snapshot, resync.Shared{}, hash) {
 			r.Log.InfoContext(ctx, "the repository moved meanwhile: the plan is discarded", "deployment", d.Plan.Deployment.String())
 			continue
 		}

@@ -96,9 +96,9 @@ func TestRootIsPutRight(t *testing.T) {
 	right, err := render.Root(env.Environment, env.Roots)
 	require.NoError(t, err)
 	env.RootFile = rollout.File{Hash: "right", Data: right.Data}
-	var s resync
+	var files rootFiles
 	root := func(parts ...Part) *rollout.FileChange {
-		file, err := s.root(env, parts)
+		file, err := files.change(env, parts)
 		require.NoError(t, err)
 		return file
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/cores"
 	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -69,7 +70,7 @@ type Decision struct {
 	// acted says that something was carried out before the commit: traffic was lowered, or a version deleted.
 	acted bool
 	// inputs are those that it was made on.
-	inputs inputs
+	inputs resync.Inputs
 }
 
 // Observe reads the world and Temporal: one snapshot for each worker deployment, by environment.

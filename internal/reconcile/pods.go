@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -39,23 +40,30 @@ func (p *Planner) looksAtPods(env rollout.EnvironmentWorld) bool {
 	return p.Cluster != nil && p.JudgeFor != nil && p.JudgeFor(env).LooksAt(rollout.PartCluster)
 }
 
-// seenPods is what was asked of the cluster for a decision, and the answer.
-type seenPods struct {
-	ask  rollout.ClusterAsk
-	said string
+// podChanges is how often each environment's cluster had changed when its pods were compared last.
+type podChanges map[string]uint64
+
+// moved reports whether an environment's cluster changed since it was asked last.
+func (p *podChanges) moved(env string, changes uint64) bool {
+	if *p == nil {
+		*p = podChanges{}
+	}
+	was, ok := (*p)[env]
+	(*p)[env] = changes
+	return !ok || was != changes
 }
 
 // podsSeen keeps what a decision was made on, where policies look at pods; nil: nothing of it.
-func (r *Reconciler) podsSeen(env rollout.EnvironmentWorld, s *rollout.Snapshot) *seenPods {
+func (r *Reconciler) podsSeen(env rollout.EnvironmentWorld, s *rollout.Snapshot) *resync.Pods {
 	if s.Cluster == nil || !r.looksAtPods(env) {
 		return nil
 	}
-	return &seenPods{s.ClusterAsk(), podsSaid(*s.Cluster)}
+	return &resync.Pods{Ask: s.ClusterAsk(), Said: podsSaid(*s.Cluster)}
 }
 
-// moved reports whether the cluster says something else now.
-func (p *seenPods) moved(ctx context.Context, c Cluster) bool {
-	return p != nil && podsSaid(c.Read(ctx, []rollout.ClusterAsk{p.ask}, 0)[0]) != p.said
+// podsMoved reports whether the cluster says something else now.
+func podsMoved(ctx context.Context, c Cluster, seen *resync.Pods) bool {
+	return seen != nil && podsSaid(c.Read(ctx, []rollout.ClusterAsk{seen.Ask}, 0)[0]) != seen.Said
 }
 
 // podsSaid is what was said, whenever that was.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -88,7 +89,7 @@ func TestPodsAreInputs(t *testing.T) {
 		r.JudgeFor = func(rollout.EnvironmentWorld) Judge { return looker{w, []string{parts}} }
 		again := func() int { return len(s.once(r).Decisions) }
 		s.world.Environments[0].Waivers = nil
-		r.resync = resync{} // decided before there was a cluster
+		r.resync = resync.Table{} // decided before there was a cluster
 		require.Equal(t, 1, again())
 		require.Zero(t, again(), "it is settled")
 		s.now = s.now.Add(time.Second)

@@ -81,12 +81,6 @@ type RecordHistory interface {
 	Recorded(ctx context.Context, env v1alpha1.Environment, lost []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error)
 }
 
-// Lister finds worker deployments whose routing moved, many at a time. Absence from its answer proves nothing.
-type Lister interface {
-	// List gives the same list as before where no traffic moved since.
-	List(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (*rollout.Listing, error)
-}
-
 // Committer writes to the repository.
 type Committer interface {
 	// Commit pushes one commit on top of its base and gives its hash, "" if nothing changes. It ends with

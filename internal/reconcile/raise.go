@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -35,7 +36,7 @@ func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, de
 // raising divides decisions by the Temporal namespaces in which they are carried out.
 func (r *Reconciler) raising(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, waiting map[rollout.Name]bool,
 	report *Report) (groups []*group) {
-	hash := connectionHash()
+	hash := resync.NewConnectionHash()
 	for _, d := range decisions {
 		key := keyOfGroup(d.Snapshot, hash)
 		key.raises = true

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -165,7 +166,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // row finds a worker deployment; nil: it is not there.
-func (of *reading) row(key steadyKey) *rollout.Known {
+func (of *reading) row(key resync.Key) *rollout.Known {
 	env, ok := of.environment(key.Env)
 	if !ok {
 		return nil

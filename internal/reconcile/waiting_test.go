@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -62,10 +63,10 @@ func (n *narrow) pass(t *testing.T, r *Reconciler, slots int, names ...string) [
 	}
 	seen := r.observe(t.Context(), g, g.snapshots)
 	for _, s := range seen {
-		if key := keyOfSnapshot(s); g.waiting[s.Deployment] {
-			r.resync.wait(key, r.Now())
+		if key := resync.KeyOf(&s); g.waiting[s.Deployment] {
+			r.resync.Wait(key, r.Now())
 		} else {
-			delete(r.resync.waiting, key)
+			r.resync.Served(key)
 		}
 	}
 	require.Zero(t, n.open, "each slot was given back")
@@ -117,11 +118,20 @@ func TestWhoWaitsLongestIsReadFirst(t *testing.T) {
 func TestWhoIsGoneDoesNotWait(t *testing.T) {
 	n, r := narrowReconciler(t)
 	n.pass(t, r, 0, "a", "b")
-	require.Len(t, r.resync.waiting, 2)
+	in := newScene(t).world.Environments[0].Environment.Name
+	waiting := func() (names string) {
+		for _, name := range []string{"a", "b"} {
+			if !r.resync.Waiting(resync.Key{Env: in, Name: rollout.Name{Namespace: "shop", Name: name}}).IsZero() {
+				names += name
+			}
+		}
+		return names
+	}
+	require.Equal(t, "ab", waiting())
 	env := newScene(t).world.Environments[0]
 	env.Known = []*rollout.Known{{Deployment: rollout.Name{Namespace: "shop", Name: "b"}}}
 	r.forgetGone(reading{Survey: rollout.Survey{World: rollout.World{Environments: []rollout.EnvironmentWorld{env}}}})
-	require.Len(t, r.resync.waiting, 1)
+	require.Equal(t, "b", waiting())
 	r.forgetGone(reading{})
-	require.Empty(t, r.resync.waiting)
+	require.Empty(t, waiting())
 }

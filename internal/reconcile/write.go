@@ -93,7 +93,7 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 	report *Report) (rollout.Commit, []Part, error) {
 	commit := rollout.Commit{Environment: env.Environment, Base: env.Base}
 	parts := renderEach(decisions)
-	root, err := r.resync.root(env, parts)
+	root, err := r.rootFiles.change(env, parts)
 	if err != nil {
 		return commit, nil, err
 	}

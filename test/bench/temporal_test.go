@@ -9,6 +9,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -45,7 +46,7 @@ var (
 	_ reconcile.Observer   = (*memory)(nil)
 	_ reconcile.Router     = (*memory)(nil)
 	_ reconcile.VersionAPI = (*memory)(nil)
-	_ reconcile.Lister     = (*memory)(nil)
+	_ resync.Lister        = (*memory)(nil)
 )
 
 func (m *memory) at(name string) *deployment {

@@ -13,6 +13,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/internal/commitstatus"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/telemetry"
 	"github.com/rampart-gitops/rampart/temporal"
@@ -180,5 +181,5 @@ func (c countedRouter) Raise(ctx context.Context, on reconcile.Subject, call rol
 var (
 	_ reconcile.Committer  = (*gitops.Repository)(nil)
 	_ reconcile.Prefetcher = (*gitops.Repository)(nil)
-	_ reconcile.Lister     = (*temporal.Pool)(nil)
+	_ resync.Lister        = (*temporal.Pool)(nil)
 )

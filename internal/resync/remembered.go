@@ -1,0 +1,60 @@
+package resync
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Remembered is what an earlier run knew of settled worker deployments.
+type Remembered struct{ Settled []rememberedRow }
+
+type rememberedRow struct {
+	Key               Key
+	Inputs            []byte
+	Until, Due        time.Time
+	Routing           rollout.RoutingConfig
+	TemporalNamespace string
+}
+
+// Remember gives the rows, but for those to leave out. A row whose time was over long ago is of nothing that is there.
+func (t *Table) Remember(now time.Time, leaveOut func(Key) bool) Remembered {
+	var out Remembered
+	for key, r := range t.rows {
+		if leaveOut(key) || now.After(r.Until.Add(Interval)) {
+			continue
+		}
+		out.Settled = append(out.Settled, rememberedRow{Key: key, Inputs: r.Inputs[:], Until: r.Until, Due: r.Due, Routing: r.Routing,
+			TemporalNamespace: r.TemporalNamespace})
+	}
+	return out
+}
+
+// Recall takes the rows of an earlier run. Each worker deployment is described again when it would have been; those
+// whose time came meanwhile one after the other, within the time that any may be left alone, the ones that wait longest
+// first. What shows in a list, in Git or by its time is seen in the first cycle. With an error nothing is taken.
+func (t *Table) Recall(known Remembered, now time.Time) error {
+	all := make(map[Key]*Row, len(known.Settled))
+	slices.SortFunc(known.Settled, func(a, b rememberedRow) int { return a.Until.Compare(b.Until) })
+	for i, s := range known.Settled {
+		if len(s.Inputs) != len(Inputs{}) {
+			return fmt.Errorf("%s: its inputs are %d bytes", s.Key.Name, len(s.Inputs))
+		}
+		until := s.Until
+		if inTurn := now.Add(Interval * time.Duration(i) / time.Duration(len(known.Settled))); inTurn.After(until) {
+			until = inTurn
+		}
+		if !s.Due.IsZero() && s.Due.Before(until) {
+			until = s.Due
+		}
+		if most := now.Add(Interval); until.After(most) { // the clock went back
+			until = most
+		}
+		all[s.Key] = &Row{Inputs: Inputs(s.Inputs), listed: s.Key.Name.String(), Until: until, Due: s.Due, Routing: s.Routing,
+			TemporalNamespace: s.TemporalNamespace}
+	}
+	t.rows = all
+	return nil
+}

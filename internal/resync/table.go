@@ -1,0 +1,170 @@
+package resync
+
+import (
+	"hash/fnv"
+	"maps"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Interval is how long a settled worker deployment is not described at most. A change of owner, or of drainage, shows
+// only in a describe of its own.
+const Interval = 5 * time.Minute
+
+// jittered is the interval of one worker deployment. Each has another one, so that those that were described together
+// are not described together for long.
+func jittered(n rollout.Name) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(n.String()))
+	return Interval - time.Duration(h.Sum32())%(Interval/2)
+}
+
+// Table is the resync table. The zero Table has no rows: all are due. It is used by one goroutine at a time.
+type Table struct {
+	rows map[Key]*Row
+	// waiting are the worker deployments that a cycle had no time for, since when.
+	waiting map[Key]time.Time
+	// lists are those of the Temporal namespaces that rows are in.
+	lists []*list
+	// shared inputs by environment, as they were last.
+	shared map[string]*Shared
+}
+
+// Key is a worker deployment in an environment.
+type Key struct {
+	Env  string
+	Name rollout.Name
+}
+
+// KeyOf is the key of a snapshot.
+func KeyOf(s *rollout.Snapshot) Key { return Key{s.Environment.Name, s.Deployment} }
+
+// Row is what a decision to do nothing was made on, and until when it holds.
+type Row struct {
+	Inputs Inputs
+	// Until is when the worker deployment is described again, Due when the decision changes by itself (zero: never).
+	Until, Due time.Time
+	// Routing as it was observed.
+	Routing rollout.RoutingConfig
+	// TemporalNamespace that it is listed in.
+	TemporalNamespace string
+	// Pods is what the cluster said, where policies look at that; nil: they do not, or it is of an earlier run.
+	Pods *Pods
+	// PodsMoved says that the cluster said something else since.
+	PodsMoved bool
+
+	// known and shared are what the inputs were compared with last, and were the same as.
+	known  *rollout.Known
+	shared *Shared
+	listed string
+	list   *list
+	// with is the list in which its traffic had not moved.
+	with *rollout.Listing
+}
+
+// Pods is what was asked of the cluster for a decision, and the answer.
+type Pods struct {
+	Ask  rollout.ClusterAsk
+	Said string
+}
+
+// Known is the worker deployment as the survey has it in which it was found at rest.
+func (r *Row) Known() *rollout.Known { return r.known }
+
+// TrafficMoved reports whether the list shows another routing, also one that was moved there and back: its mover may be
+// its owner now. A list that lacks the worker deployment, or that could not be read, proves nothing.
+func (r *Row) TrafficMoved() bool {
+	now := r.list.now
+	if now == nil || r.with == now {
+		return false
+	}
+	if is, ok := now.Routing[r.listed]; ok && !is.Same(r.Routing) {
+		return true
+	}
+	r.with = now
+	return false
+}
+
+// same reports whether a worker deployment is what the row was made on.
+func (r *Row) same(k *rollout.Known, shared *Shared, hash ConnectionHash) bool {
+	same := r.shared == shared && (r.known == k || r.known != nil && *r.known == *k)
+	if !same && r.Inputs != InputsOfKnown(k, *shared, hash) {
+		return false
+	}
+	r.known, r.shared = k, shared
+	return true
+}
+
+// Resting gives the row of a worker deployment that is at rest until Temporal or the cluster says that it moved; nil:
+// it is due, by Git or by its time. The next AskLists asks for the list of its Temporal namespace.
+func (t *Table) Resting(key Key, k *rollout.Known, shared *Shared, hash ConnectionHash, now time.Time) *Row {
+	r := t.rows[key]
+	if r == nil || !r.same(k, shared, hash) || !now.Before(r.Until) {
+		return nil
+	}
+	if r.list == nil || r.list.dropped {
+		r.list = t.list(connectionOf(k), hash, r.TemporalNamespace)
+	}
+	r.list.used = true
+	return r
+}
+
+func connectionOf(k *rollout.Known) *v1alpha1.Connection {
+	if k.Full != nil {
+		return k.Full.Connection
+	}
+	return k.Connection
+}
+
+// Settle notes a decision to do nothing. It holds until the row's Due, and no longer than Interval after now.
+func (t *Table) Settle(key Key, row Row, now time.Time) {
+	row.Until, row.listed = now.Add(jittered(key.Name)), key.Name.String()
+	if !row.Due.IsZero() && row.Due.Before(row.Until) {
+		row.Until = row.Due
+	}
+	if t.rows == nil {
+		t.rows = map[Key]*Row{}
+	}
+	t.rows[key] = &row
+}
+
+// Drop makes a worker deployment due.
+func (t *Table) Drop(key Key) { delete(t.rows, key) }
+
+// Wait notes that a cycle had no time for a worker deployment.
+func (t *Table) Wait(key Key, now time.Time) {
+	if t.waiting == nil {
+		t.waiting = map[Key]time.Time{}
+	}
+	if t.waiting[key].IsZero() {
+		t.waiting[key] = now
+	}
+}
+
+// Waiting gives since when a worker deployment waits; zero: it does not.
+func (t *Table) Waiting(key Key) time.Time { return t.waiting[key] }
+
+// Served notes that a cycle had time for a worker deployment.
+func (t *Table) Served(key Key) { delete(t.waiting, key) }
+
+// Forget drops worker deployments that are gone. there is how many there are.
+func (t *Table) Forget(gone func(Key) bool, there int) {
+	maps.DeleteFunc(t.waiting, func(key Key, _ time.Time) bool { return gone(key) })
+	if len(t.rows) > there { // else it is not worth a look at all
+		maps.DeleteFunc(t.rows, func(key Key, _ *Row) bool { return gone(key) })
+	}
+}
+
+// Share notes the inputs that all worker deployments of an environment share, and gives them: the same pointer while
+// they are the same.
+func (t *Table) Share(env string, now Shared) *Shared {
+	if t.shared == nil {
+		t.shared = map[string]*Shared{}
+	}
+	if was := t.shared[env]; was == nil || *was != now {
+		t.shared[env] = &now
+	}
+	return t.shared[env]
+}
