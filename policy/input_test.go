@@ -128,9 +128,10 @@ func TestMeasuredNumbersAreRounded(t *testing.T) {
 	b, err := document.MarshalJSON()
 	require.NoError(t, err)
 	for _, want := range []string{`"ageSeconds":1,`, `"addRate":18,`, `"dispatchRate":0.012`, `"addRate":20,`, `"value":0.123457`, `"value":12345678`,
-		`"evidence":0.12,`, `"ceilingEvidence":-2.35,`, `"rate":0.03093`, `"lastAccess":"2026-03-03T11:59:58Z"`, `"lastAccess":"2026-03-03T11:55:00Z"`} {
+		`"evidence":0.12,`, `"ceilingEvidence":-2.35,`, `"rate":0.03093`, `"lastAccess":"2026-03-03T11:55:00Z"`} {
 		require.Contains(t, string(b), want)
 	}
+	require.Equal(t, 1, strings.Count(string(b), "lastAccess"), "who polled within the last minute polls")
 }
 
 // What cannot be judged is told by its place and what was expected there.

@@ -82,3 +82,12 @@ func TestMergePatch(t *testing.T) {
 		require.Equal(t, c[2], string(merge(old, patch).appendJSON(nil)), "%s with %s", c[0], c[1])
 	}
 }
+
+// FuzzValid: what is taken for JSON is what encoding/json takes for it.
+func FuzzValid(f *testing.F) {
+	for _, text := range []string{`{"a":[1,-0.5e+7,"\u00e9\n",true,false,null,{}]}`, `[`, `01`, `1.`, `-`, `"\x"`, "\"\x01\"", "\"\xff\"", `{"a":1,}`, ` [ ] `, `[1]]`, ``,
+		`"\ud800"`, `{"a" : 1 , "a" : 2}`, `nul`, `1e`, `+1`, `.5`, `"\"`, `[,]`, `{"a"}`, "\ufeff1", "1 2", strings.Repeat("[", 10001) + strings.Repeat("]", 10001)} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { require.Equal(t, json.Valid(data), valid(data)) })
+}

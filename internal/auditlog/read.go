@@ -122,47 +122,82 @@ type part struct {
 // maxPart is how many decisions a part has.
 const maxPart = 256
 
+// told is a decision, and what it is about.
+type told struct {
+	about string
+	Decision
+}
+
 // parts gives the decisions of a segment that a query asks for.
 func (f file) parts(q Query, give func(part) bool) {
-	records, err := f.unpack(q.Deployment)
+	all, err := f.decisions(q)
 	if err != nil {
 		give(part{err: err})
 		return
 	}
+	slices.SortStableFunc(all, func(a, b told) int { return a.Timestamp.Compare(b.Timestamp) })
 	if q.NewestFirst {
-		slices.Reverse(records)
+		slices.Reverse(all)
 	}
-	var next part
-	var restored restorer
-	seen := map[string]bool{} // in this segment: Read looks across segments
-	for _, r := range records {
-		if !q.Wants(r.at) || q.LatestOnly && seen[r.about] {
-			continue
+	for some := range slices.Chunk(all, maxPart) {
+		next := part{about: make([]string, len(some)), decisions: make([]Decision, len(some))}
+		for i, d := range some {
+			next.about[i], next.decisions[i] = d.about, d.Decision
 		}
-		seen[r.about] = q.LatestOnly
-		d, err := restored.decision(r)
-		if err != nil {
-			next.err = f.foreign(err)
-			break
-		}
-		next.about, next.decisions = append(next.about, r.about), append(next.decisions, d)
-		if len(next.decisions) == maxPart {
-			if !give(next) {
-				return
-			}
-			next = part{}
+		if !give(next) {
+			return
 		}
 	}
-	give(next)
 }
 
-// unpack reads the records of a segment.
-func (f file) unpack(deployment string) ([]record, error) {
-	records, err := unpack(f.data, deployment)
-	if err != nil {
-		return nil, f.foreign(err)
+// decisions are those of a segment that a query asks for, in no order. Each is made while its record is there alone:
+// the records of a whole segment are ten times as many objects to collect.
+func (f file) decisions(q Query) (out []told, err error) {
+	var restored restorer
+	var last record // of the latest only: what follows may be about the same
+	add := func(r record) error {
+		if r.line == nil || !q.Wants(r.at) {
+			return nil
+		}
+		d, err := restored.decision(r)
+		if err != nil {
+			return f.foreign(err)
+		}
+		out = append(out, told{r.about, d})
+		return nil
 	}
-	return records, nil
+	for r, err := range f.records(q.Deployment) {
+		if err != nil {
+			return nil, err
+		}
+		if q.LatestOnly && last.about == r.about {
+			if !r.at.Before(last.at) {
+				last = r
+			}
+			continue
+		}
+		if q.LatestOnly {
+			r, last = last, r
+		}
+		if err := add(r); err != nil {
+			return nil, err
+		}
+	}
+	return out, add(last)
+}
+
+// records are those of a segment that are about a worker deployment; "" is any.
+func (f file) records(deployment string) iter.Seq2[record, error] {
+	return func(yield func(record, error) bool) {
+		for r, err := range unpack(f.data, deployment) {
+			if err != nil {
+				err = f.foreign(err)
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
 }
 
 // maxFetched is how many segments are fetched at once.

@@ -66,7 +66,7 @@ const (
 	// maxOpen is how many small segments a month has before they are merged. What was merged stays open until it has so
 	// many decisions, or so many bytes of lines.
 	maxOpen     = 16
-	closedCount = 10_000
+	closedCount = 14_000
 	closedLines = 64 << 20
 	// maxRaces is how often a push starts over when others write to the ref at the same time.
 	maxRaces = 8
@@ -179,8 +179,8 @@ type month struct {
 	names  []segmentName
 }
 
-// records reads those of some segments, each given by its place in the folder.
-func (m month) records(ctx context.Context, places []int) ([]record, error) {
+// segments reads some segments, each given by its place in the folder.
+func (m month) segments(ctx context.Context, places []int) (out []file, err error) {
 	var entries []git.Entry
 	for _, i := range places {
 		entries = append(entries, m.folder.Files[i])
@@ -189,13 +189,8 @@ func (m month) records(ctx context.Context, places []int) ([]record, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []record
 	for i, e := range entries {
-		records, err := file{m.name(), e.Name, data[i]}.unpack("")
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, records...)
+		out = append(out, file{m.name(), e.Name, data[i]})
 	}
 	return out, nil
 }
@@ -207,14 +202,17 @@ func (m month) missing(ctx context.Context, records []record) ([]record, error) 
 		if len(records) == 0 || s.last.Before(records[0].at) { // the oldest
 			continue
 		}
-		got, err := m.records(ctx, []int{i})
+		segments, err := m.segments(ctx, []int{i})
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range got {
+		for r, err := range segments[0].records("") {
+			if err != nil {
+				return nil, err
+			}
 			d, err := restored.decision(r)
 			if err != nil {
-				return nil, file{ref: m.name(), name: m.folder.Files[i].Name}.foreign(err)
+				return nil, segments[0].foreign(err)
 			}
 			there[d.ID] = true
 		}
@@ -232,25 +230,27 @@ func (m month) add(ctx context.Context, records []record) ([]git.Change, error) 
 			open = append(open, i)
 		}
 	}
+	all := inOrder(records)
 	var changes []git.Change
 	if len(open) >= maxOpen-1 {
-		before, err := m.records(ctx, open)
+		before, err := m.segments(ctx, open)
 		if err != nil {
 			return nil, err
 		}
-		records = append(before, records...)
-		for _, i := range open {
-			changes = append(changes, git.Change{Path: m.folder.Files[i].Name, Delete: true})
+		var parts []iter.Seq2[record, error]
+		for i, f := range before {
+			parts = append(parts, f.records(""))
+			changes = append(changes, git.Change{Path: m.folder.Files[open[i]].Name, Delete: true})
 		}
+		all = merged(append(parts, all))
 	}
-	data, size, err := pack(records)
+	p, err := pack(all)
 	if err != nil {
 		return nil, err
 	}
-	s.open = len(records) < closedCount && size < closedLines
-	byTime := func(a, b record) int { return a.at.Compare(b.at) }
-	s.first, s.last = slices.MinFunc(records, byTime).at, slices.MaxFunc(records, byTime).at
-	return append(changes, git.Change{Path: s.String(), Data: data}), nil
+	s.open = p.decisions < closedCount && p.size < closedLines
+	s.first, s.last = p.first, p.last
+	return append(changes, git.Change{Path: s.String(), Data: p.segment}), nil
 }
 
 func message(records []record) string {

@@ -256,11 +256,11 @@ func TestFullSegmentsStay(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	k := keeperAt(t, r.URL(), auditlog.DefaultRef)
 	var many []auditlog.Decision
-	for i := range 11_000 {
+	for i := range 15_000 {
 		at := gittest.Epoch.Add(time.Hour + time.Duration(i)*time.Second)
 		many = append(many, decided(t, fmt.Sprint("worker-", i%50), at))
 	}
-	for part := range slices.Chunk(many, 650) {
+	for part := range slices.Chunk(many, 950) {
 		k.append(t, part)
 	}
 	open := 0

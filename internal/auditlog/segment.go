@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -125,68 +126,149 @@ var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxUnpacked))
 })
 
-// pack makes a segment of records, and says how many bytes its lines have. The lines about a worker deployment follow
-// each other.
-func pack(records []record) (segment []byte, size int, err error) {
-	records = slices.Clone(records)
-	slices.SortStableFunc(records, func(a, b record) int {
-		return cmp.Or(strings.Compare(a.about, b.about), a.at.Compare(b.at))
-	})
+// packed is a segment, and what is in it.
+type packed struct {
+	segment []byte
+	// decisions is how many there are, and size how many bytes their lines have.
+	decisions, size int
+	first, last     time.Time
+}
+
+// pack makes a segment of records in the order that compareRecords says: of most the line is a patch to the one before.
+// It keeps no record but the last.
+func pack(records iter.Seq2[record, error]) (p packed, err error) {
 	var lines []byte
-	for i, r := range records {
+	var last record
+	for r, err := range records {
+		if err != nil {
+			return packed{}, err
+		}
 		start := len(lines)
 		lines = r.line.appendJSON(lines)
-		if i > 0 && records[i-1].about == r.about && !bytes.Contains(lines[start:], null.text) {
-			patch := cmp.Or(diff(records[i-1].line, r.line), &node{object: true})
+		if last.line != nil && last.about == r.about && !bytes.Contains(lines[start:], null.text) {
+			patch := cmp.Or(diff(last.line, r.line), &node{object: true})
 			patch = patch.with(aboutField, r.line.get(aboutField)).with(patchField, &node{text: []byte("true")})
 			if short := patch.appendJSON(nil); len(short) < len(lines)-start {
 				lines = append(lines[:start], short...)
 			}
 		}
 		lines = append(lines, '\n')
+		if p.decisions == 0 || r.at.Before(p.first) {
+			p.first = r.at
+		}
+		if r.at.After(p.last) {
+			p.last = r.at
+		}
+		p.decisions, last = p.decisions+1, r
 	}
-	if len(lines) > maxUnpacked {
-		return nil, 0, fmt.Errorf("pack %d decisions: their lines have %d bytes: want at most %d",
-			len(records), len(lines), maxUnpacked)
+	if p.size = len(lines); p.size > maxUnpacked {
+		return packed{}, fmt.Errorf("pack %d decisions: their lines have %d bytes: want at most %d", p.decisions, p.size, maxUnpacked)
 	}
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
 	if err != nil {
-		return nil, 0, err
+		return packed{}, err
 	}
-	return enc.EncodeAll(lines, nil), len(lines), nil
+	p.segment = enc.EncodeAll(lines, nil)
+	return p, nil
 }
 
-// unpack reads the records of a segment that are about a worker deployment; "" is any. They are in the order of their
-// time. An error names the line.
-func unpack(segment []byte, deployment string) ([]record, error) {
-	dec, err := decoder()
-	if err != nil {
-		return nil, err
-	}
-	lines, err := dec.DecodeAll(segment, nil)
-	if err != nil {
-		return nil, fmt.Errorf("decompress it: %w", err)
-	}
-	var out []record
-	var in patcher
-	for n := 1; len(lines) > 0; n++ {
-		line, rest, _ := bytes.Cut(lines, []byte("\n"))
-		lines = rest
-		about, ok := aboutOf(line)
-		if !ok {
-			return nil, fmt.Errorf("line %d: want %q as its first field", n, aboutField)
+// compareRecords orders the records of a segment: those about a worker deployment follow each other.
+func compareRecords(a, b record) int {
+	return cmp.Or(strings.Compare(a.about, b.about), a.at.Compare(b.at))
+}
+
+// inOrder gives records in the order of a segment.
+func inOrder(records []record) iter.Seq2[record, error] {
+	records = slices.Clone(records)
+	slices.SortStableFunc(records, compareRecords)
+	return func(yield func(record, error) bool) {
+		for _, r := range records {
+			if !yield(r, nil) {
+				return
+			}
 		}
-		if deployment != "" && !strings.HasSuffix(about, "/"+deployment) {
-			continue
+	}
+}
+
+// merged gives the records of several segments in the order of one. Of two that are equal, that of the earlier segment
+// comes first.
+func merged(segments []iter.Seq2[record, error]) iter.Seq2[record, error] {
+	return func(yield func(record, error) bool) {
+		type head struct {
+			record
+			next func() (record, error, bool)
 		}
-		r, err := in.read(line)
+		var heads []head
+		for _, s := range segments {
+			next, stop := iter.Pull2(s)
+			defer stop()
+			r, err, ok := next()
+			if err != nil {
+				yield(record{}, err)
+				return
+			}
+			if ok {
+				heads = append(heads, head{r, next})
+			}
+		}
+		for len(heads) > 0 {
+			least := 0
+			for i := range heads {
+				if compareRecords(heads[i].record, heads[least].record) < 0 {
+					least = i
+				}
+			}
+			if !yield(heads[least].record, nil) {
+				return
+			}
+			r, err, ok := heads[least].next()
+			if err != nil {
+				yield(record{}, err)
+				return
+			}
+			if heads[least].record = r; !ok {
+				heads = slices.Delete(heads, least, least+1)
+			}
+		}
+	}
+}
+
+// unpack reads the records of a segment that are about a worker deployment; "" is any. Those about one follow each
+// other, in the order of their time. An error names the line, and is the last thing that is given.
+func unpack(segment []byte, deployment string) iter.Seq2[record, error] {
+	return func(yield func(record, error) bool) {
+		dec, err := decoder()
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+			yield(record{}, err)
+			return
 		}
-		out = append(out, r)
+		lines, err := dec.DecodeAll(segment, nil)
+		if err != nil {
+			yield(record{}, fmt.Errorf("decompress it: %w", err))
+			return
+		}
+		var in patcher
+		for n := 1; len(lines) > 0; n++ {
+			line, rest, _ := bytes.Cut(lines, []byte("\n"))
+			lines = rest
+			about, ok := aboutOf(line)
+			if !ok {
+				yield(record{}, fmt.Errorf("line %d: want %q as its first field", n, aboutField))
+				return
+			}
+			if deployment != "" && !strings.HasSuffix(about, "/"+deployment) {
+				continue
+			}
+			r, err := in.read(line)
+			if err != nil {
+				yield(record{}, fmt.Errorf("line %d: %w", n, err))
+				return
+			}
+			if !yield(r, nil) {
+				return
+			}
+		}
 	}
-	slices.SortStableFunc(out, func(a, b record) int { return a.at.Compare(b.at) })
-	return out, nil
 }
 
 // aboutOf is what a line of a segment is about, which is its first field.
@@ -206,14 +288,17 @@ func (p *patcher) read(text []byte) (record, error) {
 		return record{}, err
 	}
 	var r record
-	if err := line.get(aboutField).unmarshal(&r.about); err != nil {
+	about := line.get(aboutField)
+	if before := p.last.line.get(aboutField); about != nil && before != nil && bytes.Equal(about.text, before.text) {
+		r.about = p.last.about
+	} else if err := about.unmarshal(&r.about); err != nil {
 		return record{}, fmt.Errorf("decode %s: %w", aboutField, err)
 	}
 	if line.get(patchField) != nil {
 		if p.last.line == nil || p.last.about != r.about {
 			return record{}, fmt.Errorf("it is a patch, and the line before it is not about %q", r.about)
 		}
-		line = merge(p.last.line, line).with(patchField, null)
+		line = merge(p.last.line, line.without(patchField))
 	}
 	r.line = line
 	if err := line.get("timestamp").unmarshal(&r.at); err != nil {

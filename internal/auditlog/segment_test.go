@@ -3,6 +3,8 @@ package auditlog
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,17 @@ func compressed(t testing.TB, lines string) []byte {
 	return enc.EncodeAll([]byte(lines), nil)
 }
 
+// unpacked are the records of a segment, in their order in it.
+func unpacked(segment []byte, deployment string) (out []record, err error) {
+	for r, err := range unpack(segment, deployment) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
 // A person who pushes a segment cannot fill the memory of the process that reads it.
 func TestMuchThatSaysLittle(t *testing.T) {
 	testneed.Plain(t)
@@ -31,7 +44,7 @@ func TestMuchThatSaysLittle(t *testing.T) {
 	}
 	require.NoError(t, enc.Close())
 	require.Less(t, b.Len(), 1<<20)
-	_, err = unpack(b.Bytes(), "")
+	_, err = unpacked(b.Bytes(), "")
 	require.ErrorContains(t, err, "decompress it")
 }
 
@@ -45,14 +58,15 @@ func TestDecisionsWithANullAreWhole(t *testing.T) {
 		require.NoError(t, err)
 		records = append(records, r)
 	}
-	segment, _, err := pack(records)
+	p, err := pack(inOrder(records))
 	require.NoError(t, err)
+	segment := p.segment
 	dec, err := decoder()
 	require.NoError(t, err)
 	lines, err := dec.DecodeAll(segment, nil)
 	require.NoError(t, err)
 	require.Equal(t, 1, bytes.Count(lines, []byte(`"patch":true`)), "the last one alone:\n%s", lines)
-	again, err := unpack(segment, "s/n")
+	again, err := unpacked(segment, "s/n")
 	require.NoError(t, err)
 	for i := range records {
 		require.Equal(t, string(records[i].line.appendJSON(nil)), string(again[i].line.appendJSON(nil)))
@@ -84,19 +98,51 @@ func FuzzSegment(f *testing.F) {
 		`{"about":"p/s/n","input":{"b":[null]},"patch":true}`)
 	f.Add([]byte{}, `{"about":"p/s/n","input":{"a":{"b":"}"},"a":[{}]},"masked":1}`)
 	f.Fuzz(func(t *testing.T, data []byte, lines string) {
-		_, _ = unpack(data, "")
-		records, err := unpack(compressed(t, lines), "")
+		_, _ = unpacked(data, "")
+		records, err := unpacked(compressed(t, lines), "")
 		if err != nil {
 			return
 		}
 		for _, r := range records {
 			_, _ = new(restorer).decision(r)
 		}
-		segment, _, err := pack(records)
+		p, err := pack(inOrder(records))
 		require.NoError(t, err)
-		_, _ = unpack(segment, "") // a key that sorts before "about" makes it another's
+		_, _ = unpacked(p.segment, "") // a key that sorts before "about" makes it another's
 		for d, err := range ReadLines(context.Background(), strings.NewReader(lines)) {
 			_, _ = d, err
 		}
 	})
+}
+
+// What is merged is as if it had been packed at once; what cannot be read ends it.
+func TestMerged(t *testing.T) {
+	var all []record
+	var segments []iter.Seq2[record, error]
+	for part := range 3 {
+		var some []record
+		for i := range 4 {
+			d := Decision{ID: "x", Labels: map[string]string{"id": "bot"}, Timestamp: time.Unix(1e9+int64(10*i+part), 0).UTC(), Path: Path, Result: []byte(`{}`),
+				Input: fmt.Appendf(nil, `{"deployment":{"name":"n%d","namespace":"s"},"text":%q,"part":%d}`, i%2, strings.Repeat("x", 500), part)}
+			r, err := recordOf(&d)
+			require.NoError(t, err)
+			some = append(some, r)
+		}
+		all = append(all, some...)
+		p, err := pack(inOrder(some))
+		require.NoError(t, err)
+		segments = append(segments, file{data: p.segment}.records(""))
+	}
+	want, err := pack(inOrder(all))
+	require.NoError(t, err)
+	got, err := pack(merged(segments))
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Equal(t, 12, got.decisions)
+	require.Equal(t, []int64{1e9, 1e9 + 32}, []int64{got.first.Unix(), got.last.Unix()})
+
+	for _, broken := range []string{"x", `{"about":"/s/n0","timestamp":"2000-01-01T00:00:00Z"}` + "\nx"} {
+		_, err = pack(merged(append(segments, file{data: compressed(t, broken)}.records(""))))
+		require.ErrorContains(t, err, "line ")
+	}
 }

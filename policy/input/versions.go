@@ -123,11 +123,12 @@ func digitsOfFlow(b rollout.Backlog) int {
 	return 1
 }
 
-// lastAccess is when a queue was polled last: a poll lasts about a minute, so that one within the last minute before
-// the read says no more than that there are pollers, and is as if it were now. An older one is given to the minute.
+// lastAccess is when a queue was polled last, to the minute, where that was more than a minute before the read. A poll
+// lasts about a minute, so that a later one says no more than that there are pollers. Times that are others in each
+// decision took a tenth of the decision log.
 func lastAccess(at, last time.Time) time.Time {
 	if last.After(at.Add(-time.Minute)) {
-		return at
+		return time.Time{}
 	}
 	return last.Truncate(time.Minute)
 }
