@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -19,8 +18,6 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
-
-var discard = slog.New(slog.DiscardHandler)
 
 // never is a delay of a Temporal namespace that does not answer.
 const never = time.Hour
