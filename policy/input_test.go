@@ -43,6 +43,7 @@ func TestInput(t *testing.T) {
 	full.Observation.Versions = append(full.Observation.Versions, rollout.VersionObservation{BuildID: "stray", QueuesKnown: rollout.No, TurnedBack: "gate Smoke"})
 	full.Observation.Gates = []rollout.GateRun{{WorkflowID: "rampart-gate:x", TaskQueue: "checkout", State: rollout.GateRunning, StartedAt: ago(time.Minute)}}
 	full.Observation.Routing.Percentage = 0.1
+	full.Observation.Versions[0].Queues[0].Pollers.LastAccess = ago(5 * time.Minute)
 	r := &full.Record.Routing.Spec
 	r.Bars = []v1alpha1.Bar{{BuildID: "v0", TemplateHash: "hash-v0", By: "gate Smoke", Reason: "failed", At: stamp(time.Hour)}}
 	r.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldManual, By: "ada", Reason: "wait", At: stamp(time.Hour)}
