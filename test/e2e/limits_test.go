@@ -194,7 +194,21 @@ func TestSeventhRollout(t *testing.T) {
 	require.Equal(t, calls, w.calls())
 	require.LessOrEqual(t, len(w.listed()), 5)
 	b.stop() // another one looks at once, and not when its time has come
-	w.eventually("the files of the first are gone", func() bool { w.once(); return w.build("app:v11") == "" && w.build("app:v12") == "" })
+	// The server deletes the oldest that it knows to be drained, and may have missed that of one (docs/compatibility.md).
+	w.eventually("the files of what the server deleted are gone", func() bool {
+		w.once()
+		listed, files := w.listed(), 0
+		for image := range images {
+			id := w.build(image)
+			if id != "" && !slices.Contains(listed, id) {
+				return false
+			}
+			if id != "" {
+				files++
+			}
+		}
+		return files <= 5
+	})
 	for _, c := range w.ns.Calls() {
 		require.NotEqual(t, "DeleteWorkerDeploymentVersion", c.Method, "the bot waits for an hour")
 	}
