@@ -9,6 +9,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -31,7 +32,7 @@ func (r *Repository) RecordAlone(ctx context.Context, q RecordQuery) (found roll
 	}
 	reader := &Reader{options: r.whole.reader.options}
 	reader.begin()
-	t := commitTree{ctx, r.mirror, tip.Tree}
+	t := tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: tip.Tree}
 	all, err := reader.alone(t, q)
 	switch {
 	case err != nil:
@@ -50,7 +51,7 @@ func (r *Repository) RecordAlone(ctx context.Context, q RecordQuery) (found roll
 }
 
 // alone finds records by themselves.
-func (r *Reader) alone(t tree, q RecordQuery) ([]rollout.Snapshot, error) {
+func (r *Reader) alone(t tree.Tree, q RecordQuery) ([]rollout.Snapshot, error) {
 	name := rollout.Name{Name: q.Name}
 	if namespace, rest, ok := strings.Cut(q.Name, "/"); ok {
 		name = rollout.Name{Namespace: namespace, Name: rest}
@@ -82,13 +83,13 @@ func (r *Reader) alone(t tree, q RecordQuery) ([]rollout.Snapshot, error) {
 }
 
 // aloneAt reads one record.
-func (r *Reader) aloneAt(t tree, dir string) (rollout.Snapshot, error) {
-	at, ok, err := lookup(t, dir)
+func (r *Reader) aloneAt(t tree.Tree, dir string) (rollout.Snapshot, error) {
+	at, ok, err := tree.Lookup(t, dir)
 	if err != nil || !ok {
 		return rollout.Snapshot{}, err
 	}
 	e := &environment{Reader: r, tree: t, out: t}
-	record, err := e.readRecord(dir, at.hash, newBudget())
+	record, err := e.readRecord(dir, at.Hash, tree.NewBudget())
 	if err != nil {
 		return rollout.Snapshot{}, err
 	}

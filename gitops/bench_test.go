@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -30,18 +31,18 @@ func BenchmarkSurvey(b *testing.B) {
 		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return gittest.Epoch }})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, r.Close()) }()
-	var trees []commitTree
+	var trees []tree.Commit
 	for i := range 3 {
 		s, _, err := r.Survey(b.Context())
 		require.NoError(b, err)
 		require.Len(b, s.World.Environments[0].Known, deployments)
-		trees = append(trees, commitTree{b.Context(), r.mirror, r.lastTips["main"].Tree})
+		trees = append(trees, tree.Commit{Ctx: b.Context(), Mirror: r.mirror, Hash: r.lastTips["main"].Tree})
 		repo.Commit(gittest.Commit{Write: map[string]string{spec(7): specYAML("shop", name(7), fmt.Sprint("i:", i+2))}})
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		t := trees[1+i%2]
-		world, err := r.survey.reader.read(t, func(v1alpha1.Environment) (tree, string, error) { return t, "base", nil }, rollout.GitContext{})
+		world, err := r.survey.reader.read(t, func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "base", nil }, rollout.GitContext{})
 		require.NoError(b, err)
 		require.NotNil(b, world.Environments[0].Known[7].Full)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/cores"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -313,7 +314,7 @@ func (e *environment) complete(s *rollout.Snapshot, d deploymentAt) error {
 // open reads what of a worker deployment is known in brief only.
 func (e *environment) open(d *deploymentAt) error {
 	if d.record != nil && d.record.brief != nil {
-		full, err := e.readRecord(d.record.Dir, d.record.Tree, newBudget())
+		full, err := e.readRecord(d.record.Dir, d.record.Tree, tree.NewBudget())
 		if err != nil {
 			return err
 		}
@@ -408,7 +409,7 @@ func (e *environment) wanted(s *rollout.Snapshot) error {
 	s.Record.Files = maps.Clone(s.Record.Files) // others have them, too
 	for _, name := range s.Wanted {
 		f, file := s.Record.Files[name], path.Join(s.Record.Dir, name)
-		data, err := e.out.read(file, f.Hash)
+		data, err := e.out.Read(file, f.Hash)
 		if _, never := unreadable(file, err); err != nil && !never {
 			return fmt.Errorf("%s: %w", file, err)
 		}

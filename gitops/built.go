@@ -12,6 +12,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/source"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -54,7 +55,7 @@ type built struct {
 const manyEnded = 3
 
 // withFolders replaces files of specs that are in folders to be built by one for each of these.
-func (e *environment) withFolders(t tree, files []*found) ([]*found, error) {
+func (e *environment) withFolders(t tree.Tree, files []*found) ([]*found, error) {
 	markers := e.markers(files)
 	if len(markers) == 0 {
 		return files, nil
@@ -133,7 +134,7 @@ func (e *environment) build(t *pathTree, markers []*found, tooMuch bool) (*built
 		e.used.built[key] = true
 	}
 	was := e.built[key]
-	if was != nil && t.root() != "" && sameFolder(was.Folder, folder) && len(markers) == 1 {
+	if was != nil && t.in.Root() != "" && sameFolder(was.Folder, folder) && len(markers) == 1 {
 		same, err := t.same(was.stands)
 		if err != nil || same {
 			return was, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -20,23 +21,23 @@ func ReadChange(dir, revision string, options ...Option) (rollout.World, error) 
 	}
 	r := newReader(options)
 	r.rules = &rules{base, revision + ":"}
-	t := folder{dir}
-	return r.read(t, func(v1alpha1.Environment) (tree, string, error) { return t, "", nil }, rollout.GitContext{})
+	t := tree.Folder{Dir: dir}
+	return r.read(t, func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "", nil }, rollout.GitContext{})
 }
 
 // rules are the tree that judges, where that is another one than the specs'.
 type rules struct {
-	tree
+	tree.Tree
 	// prefix of paths in messages.
 	prefix string
 }
 
 // ruling is the tree that rampart.yaml, policies, data and waivers are read from, and what its paths are shown with.
-func (r *Reader) ruling(t tree) (from tree, prefix string) {
+func (r *Reader) ruling(t tree.Tree) (from tree.Tree, prefix string) {
 	if r.rules == nil {
 		return t, ""
 	}
-	return r.rules.tree, r.rules.prefix
+	return r.rules.Tree, r.rules.prefix
 }
 
 // rulingWaivers replaces the waivers of the specs' tree by those of the tree that judges. What is wrong with its files
@@ -46,17 +47,17 @@ func (e *environment) rulingWaivers() error {
 		return nil
 	}
 	var all []waiverAt
-	files, err := e.matchSpecs(e.rules.tree, e.world.Environment.Specs, e.outputs())
+	files, err := e.matchSpecs(e.rules.Tree, e.world.Environment.Specs, e.outputs())
 	if err != nil {
 		return err
 	}
 	base := *e
 	base.builds, base.world.BuiltFrom = nil, nil // those of what is judged stay as they are
-	if files.files, err = base.withFolders(e.rules.tree, files.files); err != nil {
+	if files.files, err = base.withFolders(e.rules.Tree, files.files); err != nil {
 		return err
 	}
 	for _, f := range files.files {
-		d, err := e.decode(e.rules.tree, f)
+		d, err := e.decode(e.rules.Tree, f)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 )
 
 // gitTree is a tree in the repository of a checkout.
@@ -24,7 +25,7 @@ type gitTree struct {
 	hash    plumbing.Hash
 }
 
-var _ tree = gitTree{}
+var _ tree.Tree = gitTree{}
 
 // openCommit finds the tree of a commit that stands for a folder of a checkout.
 func openCommit(dir, revision string) (gitTree, error) {
@@ -138,25 +139,25 @@ func commitAt(objects storer.EncodedObjectStorer, hash plumbing.Hash) (plumbing.
 	return hash, err
 }
 
-func (t gitTree) root() string { return t.hash.String() }
+func (t gitTree) Root() string { return t.hash.String() }
 
-func (t gitTree) list(dir, hash string) ([]entry, error) {
+func (t gitTree) List(dir, hash string) ([]tree.Entry, error) {
 	if hash == "" {
 		return nil, nil
 	}
 	data, err := bounded{t.objects}.read(plumbing.NewHash(hash), plumbing.TreeObject, git.MaxTree)
 	if err != nil {
-		return nil, listError(dir, err)
+		return nil, tree.ListError(dir, err)
 	}
 	found, err := git.ParseTree(data)
 	if err != nil {
-		return nil, listError(dir, &git.UnusableObjectError{Hash: plumbing.NewHash(hash), Err: err})
+		return nil, tree.ListError(dir, &git.UnusableObjectError{Hash: plumbing.NewHash(hash), Err: err})
 	}
-	return entriesOf(found), nil
+	return tree.EntriesOf(found), nil
 }
 
-func (t gitTree) read(file, hash string) ([]byte, error) {
-	data, err := bounded{t.objects}.read(plumbing.NewHash(hash), plumbing.BlobObject, MaxFileSize)
+func (t gitTree) Read(file, hash string) ([]byte, error) {
+	data, err := bounded{t.objects}.read(plumbing.NewHash(hash), plumbing.BlobObject, tree.MaxFileSize)
 	if err != nil {
 		return nil, fmt.Errorf("read %q: %w", file, err)
 	}

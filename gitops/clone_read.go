@@ -12,6 +12,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -103,7 +104,7 @@ func (c *Clone) ReadAt(ctx context.Context, tip Tip, options ...Option) (world r
 	}
 	r := newReader(options)
 	git := rollout.GitContext{Branch: branchOf(plumbing.ReferenceName(tip.Name))}
-	world, err = r.read(t, func(env v1alpha1.Environment) (tree, string, error) {
+	world, err = r.read(t, func(env v1alpha1.Environment) (tree.Tree, string, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, "", err
 		}
@@ -114,7 +115,7 @@ func (c *Clone) ReadAt(ctx context.Context, tip Tip, options ...Option) (world r
 		var none *NoRefError
 		if errors.As(err, &none) {
 			absent = append(absent, env.Output.Branch)
-			return gathered{}, "", nil
+			return tree.Gathered{}, "", nil
 		}
 		if err != nil {
 			return nil, "", err

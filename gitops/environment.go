@@ -9,13 +9,14 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // environment is one environment while it is read.
 type environment struct {
 	*Reader
-	tree, out tree
+	tree, out tree.Tree
 	config    v1alpha1.Config
 	git       rollout.GitContext
 	world     rollout.EnvironmentWorld
@@ -247,7 +248,7 @@ func (e *environment) policies() error {
 		}
 		e.astray(globs, prefix)
 		for _, f := range files.files {
-			data, err := from.read(f.path, f.hash)
+			data, err := from.Read(f.path, f.hash)
 			if p, ok := unreadable(prefix+f.path, err); ok { // what takes its place is neither Rego nor data: the environment's policies cannot be used
 				e.world.Problems = append(e.world.Problems, p)
 				e.policyProblem = &p

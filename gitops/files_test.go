@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -34,7 +35,7 @@ func TestReadFilesReadsAsAFolder(t *testing.T) {
 			"{name: prod, specs: [\"prod/**\"], output: {path: out}, policies: [\"p/*.rego\"]}]}}\n"},
 			{Path: "p/a.rego", Text: "package x\n"}, {Path: "prod/one.yaml", Text: spec("one")}, {Path: "other/two.yaml", Text: spec("two")}},
 		"broken":    {{Path: "one.yaml", Text: "kind: ["}, {Path: "rampart.yml", Text: "x: 1\n"}},
-		"too large": {{Path: "big.yaml", Text: strings.Repeat("#", MaxFileSize+1)}},
+		"too large": {{Path: "big.yaml", Text: strings.Repeat("#", tree.MaxFileSize+1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -38,7 +39,7 @@ func FuzzReadFiles(f *testing.F) {
 		again, errAgain := ReadFiles(files)
 		if err != nil {
 			require.EqualError(t, errAgain, err.Error())
-			var large *TreeError
+			var large *tree.Error
 			require.False(t, errors.As(err, &large))
 			return
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -98,7 +99,7 @@ func FuzzTrees(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	huge := strings.Repeat("x: y\n", MaxFileSize/5+1)
+	huge := strings.Repeat("x: y\n", tree.MaxFileSize/5+1)
 	f.Fuzz(func(t *testing.T, text string) {
 		w := &written{Storage: memory.NewStorage()}
 		blob := func(content string) plumbing.Hash { return w.put(t, plumbing.BlobObject, content) }
@@ -124,7 +125,7 @@ func FuzzTrees(f *testing.F) {
 		m := w.mirrorOf(t)
 		defer func() { require.NoError(t, m.Close()) }()
 		start := time.Now()
-		bot := commitTree{t.Context(), m, root}
+		bot := tree.Commit{Ctx: t.Context(), Mirror: m, Hash: root}
 		asBot, err := (&Reader{}).read(bot, in(bot), rollout.GitContext{})
 		person := gitTree{w, root}
 		asPerson, other := (&Reader{}).read(person, in(person), rollout.GitContext{})

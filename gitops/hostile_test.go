@@ -11,6 +11,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
@@ -128,7 +129,7 @@ func numbered(n int) []string {
 func TestHostileTrees(t *testing.T) {
 	testneed.Plain(t)
 	large := func(r *gittest.Repo) string {
-		return r.GitInput([]byte(strings.Repeat("x: y\n", MaxFileSize/5+1)), "hash-object", "-w", "--stdin")
+		return r.GitInput([]byte(strings.Repeat("x: y\n", tree.MaxFileSize/5+1)), "hash-object", "-w", "--stdin")
 	}
 	for name, c := range map[string]struct {
 		path, mode, kind string

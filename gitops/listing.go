@@ -9,6 +9,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/rampart-gitops/rampart/gitops/source"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 )
 
 // found is a file that fits a glob. As long as its folder's listing knows it, it is the same one in each read.
@@ -72,7 +73,7 @@ type walk struct {
 	leaveOut []string
 	// folders says that a glob which fits a folder fits the file that makes it one to be built.
 	folders bool
-	budget  *budget
+	budget  *tree.Budget
 }
 
 func (w walk) into(name string) walk {
@@ -98,14 +99,14 @@ func (w walk) fits(name string) (uint64, error) {
 }
 
 // below lists a directory, except the paths to leave out. A subtree that is as it was is not listed again.
-func below(t tree, dir, hash string, walk walk) (*listing, error) {
-	if err := walk.budget.enter(dir); err != nil {
+func below(t tree.Tree, dir, hash string, walk walk) (*listing, error) {
+	if err := walk.budget.Enter(dir); err != nil {
 		return nil, err
 	}
 	if walk.was != nil && hash != "" && walk.was.hash == hash {
 		return walk.was, nil
 	}
-	entries, err := t.list(dir, hash)
+	entries, err := t.List(dir, hash)
 	if err != nil {
 		return nil, err
 	}
@@ -114,18 +115,18 @@ func below(t tree, dir, hash string, walk walk) (*listing, error) {
 		now.files = make([]*found, 0, len(walk.was.files)+1)
 	}
 	for _, e := range entries {
-		name := join(dir, e.name)
-		if err := walk.budget.count(dir, e.name); err != nil {
+		name := tree.Join(dir, e.Name)
+		if err := walk.budget.Count(dir, e.Name); err != nil {
 			return nil, err
 		}
 		switch {
-		case e.kind == fileEntry:
-			err = now.addFile(name, e.hash, walk)
-		case e.kind == otherEntry:
+		case e.Kind == tree.IsFile:
+			err = now.addFile(name, e.Hash, walk)
+		case e.Kind == tree.IsOther:
 			now.links = append(now.links, name)
-		case e.kind == strayEntry:
-			now.strays = append(now.strays, entryIn{dir, e.name})
-		case e.kind == dirEntry && !slices.Contains(walk.leaveOut, name):
+		case e.Kind == tree.IsStray:
+			now.strays = append(now.strays, entryIn{dir, e.Name})
+		case e.Kind == tree.IsFolder && !slices.Contains(walk.leaveOut, name):
 			err = now.addBelow(t, name, e, walk)
 		}
 		if err != nil {
@@ -155,8 +156,8 @@ func (l *listing) addFile(name, hash string, walk walk) error {
 	return nil
 }
 
-func (l *listing) addBelow(t tree, name string, e entry, walk walk) error {
-	sub, err := below(t, name, e.hash, walk.into(e.name))
+func (l *listing) addBelow(t tree.Tree, name string, e tree.Entry, walk walk) error {
+	sub, err := below(t, name, e.Hash, walk.into(e.Name))
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (l *listing) addBelow(t tree, name string, e entry, walk walk) error {
 	if l.below == nil {
 		l.below = map[string]*listing{}
 	}
-	l.below[e.name] = sub
+	l.below[e.Name] = sub
 	return nil
 }
 
@@ -228,16 +229,16 @@ func (g globsIn) key(leaveOut []string) string {
 }
 
 // match lists the files that fit any of the globs. Only the globs' own folders are entered.
-func (r *Reader) match(t tree, globs, leaveOut []string) (matching, error) {
+func (r *Reader) match(t tree.Tree, globs, leaveOut []string) (matching, error) {
 	return r.matchIn(t, byFolder(globs), leaveOut)
 }
 
 // matchSpecs is match for globs of specs.
-func (r *Reader) matchSpecs(t tree, globs, leaveOut []string) (matching, error) {
+func (r *Reader) matchSpecs(t tree.Tree, globs, leaveOut []string) (matching, error) {
 	return r.matchIn(t, ofSpecs(globs), leaveOut)
 }
 
-func (r *Reader) matchIn(t tree, parts []globsIn, leaveOut []string) (matching, error) {
+func (r *Reader) matchIn(t tree.Tree, parts []globsIn, leaveOut []string) (matching, error) {
 	var m matching
 	for _, part := range parts {
 		m.at = append(m.at, make([]globAt, len(part.globs))...)
@@ -265,19 +266,19 @@ func (r *Reader) matchIn(t tree, parts []globsIn, leaveOut []string) (matching, 
 }
 
 // listed lists what is below the folder that globs have in common: nothing where there is no such folder.
-func (r *Reader) listed(t tree, g globsIn, leaveOut []string) (*listing, error) {
-	dir := entry{kind: dirEntry, hash: t.root()}
+func (r *Reader) listed(t tree.Tree, g globsIn, leaveOut []string) (*listing, error) {
+	dir := tree.Entry{Kind: tree.IsFolder, Hash: t.Root()}
 	if g.base != "." {
 		var ok bool
 		var err error
-		if dir, ok, err = lookup(t, g.base); err != nil {
+		if dir, ok, err = tree.Lookup(t, g.base); err != nil {
 			return nil, err
-		} else if !ok || dir.kind != dirEntry {
+		} else if !ok || dir.Kind != tree.IsFolder {
 			return &listing{sorted: true}, nil
 		}
 	}
 	key := g.key(leaveOut)
-	all, err := below(t, g.base, dir.hash, walk{was: r.dirs[key], globs: g.globs, leaveOut: leaveOut, folders: g.folders, budget: newBudget()})
+	all, err := below(t, g.base, dir.Hash, walk{was: r.dirs[key], globs: g.globs, leaveOut: leaveOut, folders: g.folders, budget: tree.NewBudget()})
 	if err != nil {
 		return nil, err
 	}

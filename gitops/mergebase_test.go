@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
@@ -87,11 +88,11 @@ func TestMergedTreeIsGits(t *testing.T) {
 			repo.Commit(gittest.Commit{Branch: names[i], Parent: parent, Write: files, Delete: gone})
 		}
 		m := mergedOf(t, repo, names)
-		listed, err := below(m, ".", m.root(), walk{globs: []string{"**"}, budget: newBudget()})
+		listed, err := below(m, ".", m.Root(), walk{globs: []string{"**"}, budget: tree.NewBudget()})
 		require.NoError(rt, err)
 		got := map[string]string{}
 		for _, f := range listed.files {
-			data, err := m.read(f.path, f.hash)
+			data, err := m.Read(f.path, f.hash)
 			require.NoError(rt, err)
 			got[f.path] = string(data)
 		}
@@ -146,7 +147,7 @@ func TestReadMergeOfAHostileChange(t *testing.T) {
 	testneed.Plain(t)
 	repo := mergeRepo(t)
 	repo.Git("update-ref", "refs/heads/attack", repo.Tip("main"))
-	repo.Commit(gittest.Commit{Branch: "attack", Write: map[string]string{"specs/large.yaml": strings.Repeat("# x\n", MaxFileSize/4+1),
+	repo.Commit(gittest.Commit{Branch: "attack", Write: map[string]string{"specs/large.yaml": strings.Repeat("# x\n", tree.MaxFileSize/4+1),
 		"specs/cart.yaml": specYAML("shop", "cart", "cart:v2")},
 		Links: map[string]string{"specs/passwd.yaml": "/etc/passwd", "specs/self": "../specs"}, Modules: map[string]string{"specs/module": repo.Tip("main")}})
 	m := readMerge(t, repo, "attack")
@@ -201,7 +202,7 @@ func TestReadMergeStops(t *testing.T) {
 	m := readMerge(t, repo, "change")
 	merged := m.after.(mergedTree)
 	merged.ctx = ctx
-	_, err = merged.list(".", merged.root())
+	_, err = merged.List(".", merged.Root())
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = readAt(merged, "specs/cart.yaml")
 	require.ErrorIs(t, err, context.Canceled)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 )
 
 // mergedTree is what merging a change makes of its base, file by file: a file that only one side changed since they
@@ -24,25 +25,25 @@ type mergedTree struct {
 	conflicts map[string]bool
 }
 
-var _ tree = mergedTree{}
+var _ tree.Tree = mergedTree{}
 
 // threeWay are the entries of one name in the three trees; the zero entry where there is none.
-type threeWay struct{ base, fork, head entry }
+type threeWay struct{ base, fork, head tree.Entry }
 
 func newMergedTree(ctx context.Context, base, fork, head gitTree) mergedTree {
 	return mergedTree{ctx, base, fork, head, map[string]threeWay{}, map[string]bool{}}
 }
 
-func (t mergedTree) root() string {
-	dir := func(of gitTree) entry { return entry{kind: dirEntry, hash: of.root()} }
+func (t mergedTree) Root() string {
+	dir := func(of gitTree) tree.Entry { return tree.Entry{Kind: tree.IsFolder, Hash: of.Root()} }
 	merged, _ := t.merge(".", threeWay{dir(t.base), dir(t.fork), dir(t.head)})
-	return merged.hash
+	return merged.Hash
 }
 
 // merge gives what is there after the merge; false: nothing.
-func (t mergedTree) merge(file string, of threeWay) (entry, bool) {
-	same := func(a, b entry) bool { return a.kind == b.kind && a.hash == b.hash }
-	pick := func(e entry) (entry, bool) { return e, e.kind != "" }
+func (t mergedTree) merge(file string, of threeWay) (tree.Entry, bool) {
+	same := func(a, b tree.Entry) bool { return a.Kind == b.Kind && a.Hash == b.Hash }
+	pick := func(e tree.Entry) (tree.Entry, bool) { return e, e.Kind != "" }
 	switch {
 	case same(of.fork, of.head):
 		return pick(of.base)
@@ -50,83 +51,83 @@ func (t mergedTree) merge(file string, of threeWay) (entry, bool) {
 		return pick(of.head)
 	}
 	folders := true
-	for _, e := range []entry{of.base, of.fork, of.head} {
-		folders = folders && (e.kind == dirEntry || e.kind == "")
+	for _, e := range []tree.Entry{of.base, of.fork, of.head} {
+		folders = folders && (e.Kind == tree.IsFolder || e.Kind == "")
 	}
 	if !folders {
 		t.conflicts[file] = true
 		return pick(of.head)
 	}
-	e := entry{kind: dirEntry, hash: strings.Join([]string{"merge", of.base.hash, of.fork.hash, of.head.hash}, ":")}
-	t.folders[e.hash] = of
+	e := tree.Entry{Kind: tree.IsFolder, Hash: strings.Join([]string{"merge", of.base.Hash, of.fork.Hash, of.head.Hash}, ":")}
+	t.folders[e.Hash] = of
 	return e, true
 }
 
-func (t mergedTree) list(dir, hash string) ([]entry, error) {
+func (t mergedTree) List(dir, hash string) ([]tree.Entry, error) {
 	if err := t.ctx.Err(); err != nil {
 		return nil, err
 	}
 	of, mixed := t.folders[hash]
 	if !mixed {
-		return t.base.list(dir, hash)
+		return t.base.List(dir, hash)
 	}
 	names := map[string]threeWay{}
-	var out []entry
+	var out []tree.Entry
 	for _, side := range []struct {
-		of  entry
-		set func(*threeWay, entry)
+		of  tree.Entry
+		set func(*threeWay, tree.Entry)
 	}{
-		{of.base, func(w *threeWay, e entry) { w.base = e }},
-		{of.fork, func(w *threeWay, e entry) { w.fork = e }},
-		{of.head, func(w *threeWay, e entry) { w.head = e }},
+		{of.base, func(w *threeWay, e tree.Entry) { w.base = e }},
+		{of.fork, func(w *threeWay, e tree.Entry) { w.fork = e }},
+		{of.head, func(w *threeWay, e tree.Entry) { w.head = e }},
 	} {
-		entries, err := t.base.list(dir, side.of.hash)
+		entries, err := t.base.List(dir, side.of.Hash)
 		if err != nil {
 			return nil, err
 		}
 		for _, e := range entries {
-			if e.kind == strayEntry { // it may have the name of another one
+			if e.Kind == tree.IsStray { // it may have the name of another one
 				if side.of == of.head {
 					out = append(out, e)
 				}
 				continue
 			}
-			w := names[e.name]
+			w := names[e.Name]
 			side.set(&w, e)
-			names[e.name] = w
+			names[e.Name] = w
 		}
 	}
 	for name, w := range names {
 		if e, there := t.merge(path.Join(dir, name), w); there {
-			e.name = name
+			e.Name = name
 			out = append(out, e)
 		}
 	}
-	slices.SortFunc(out, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(out, func(a, b tree.Entry) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
-func (t mergedTree) read(file, hash string) ([]byte, error) {
+func (t mergedTree) Read(file, hash string) ([]byte, error) {
 	if err := t.ctx.Err(); err != nil {
 		return nil, err
 	}
-	return t.base.read(file, hash)
+	return t.base.Read(file, hash)
 }
 
 // touched are the files below a folder that differ between two trees, sorted, and how many; at most some of them are
 // named.
-func touched(from, to tree, dir string) ([]string, int, error) {
+func touched(from, to tree.Tree, dir string) ([]string, int, error) {
 	var sides [2]map[string]string
-	for i, t := range []tree{from, to} {
+	for i, t := range []tree.Tree{from, to} {
 		sides[i] = map[string]string{}
-		e, ok, err := lookup(t, dir)
+		e, ok, err := tree.Lookup(t, dir)
 		if err != nil {
 			return nil, 0, err
 		}
-		if !ok || e.kind != dirEntry {
+		if !ok || e.Kind != tree.IsFolder {
 			continue
 		}
-		all, err := below(t, dir, e.hash, walk{globs: []string{"**"}, budget: newBudget()})
+		all, err := below(t, dir, e.Hash, walk{globs: []string{"**"}, budget: tree.NewBudget()})
 		if err != nil {
 			return nil, 0, err
 		}
@@ -160,12 +161,12 @@ func (c *Clone) treeOf(hash plumbing.Hash) (gitTree, error) {
 	if c.prefix == "" || c.prefix == "." {
 		return t, nil
 	}
-	e, ok, err := lookup(t, c.prefix)
+	e, ok, err := tree.Lookup(t, c.prefix)
 	if err != nil {
 		return gitTree{}, err
 	}
-	if !ok || e.kind != dirEntry {
+	if !ok || e.Kind != tree.IsFolder {
 		return gitTree{}, fmt.Errorf("commit %s has no folder %s", hash, c.prefix)
 	}
-	return gitTree{c.store, plumbing.NewHash(e.hash)}, nil
+	return gitTree{c.store, plumbing.NewHash(e.Hash)}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
@@ -63,7 +64,7 @@ func TestOddObjects(t *testing.T) {
 	checkout, other := []string{"shop/checkout"}, []string{"shop/checkout", "shop/other"}
 	for name, c := range map[string]struct {
 		path        string
-		tree        func(*gittest.Repo) string
+		Tree        func(*gittest.Repo) string
 		says        string
 		deployments []string // of environment a
 	}{
@@ -90,8 +91,8 @@ func TestOddObjects(t *testing.T) {
 			r := gittest.NewBareRepo(t)
 			first := r.Commit(gittest.Commit{Write: map[string]string{layout.Config: twoApart, "a/c.yaml": specYAML("shop", "checkout", "x"),
 				"b/c.yaml": specYAML("shop", "cart", "x"), "deploy/a/x": "", "deploy/b/shop/cart/routing.yaml": routingYAML("cart", "b/c.yaml"), "policies/ok.rego": "package rampart.rollout\n"}})
-			if c.tree != nil {
-				with(r, c.path, "040000", "tree", c.tree(r))
+			if c.Tree != nil {
+				with(r, c.path, "040000", "tree", c.Tree(r))
 			} else {
 				root := rawEntries(r, "40000 a", blob(r), "40000 b", r.Git("rev-parse", "main:b"), "40000 deploy", tree(r), "100644 "+layout.Config, r.Git("rev-parse", "main:"+layout.Config))
 				r.Git("update-ref", "refs/heads/main", r.Git("commit-tree", "-p", "main", "-m", "hostile", root))
@@ -167,8 +168,8 @@ func previewed(t *testing.T, r *gittest.Repo) rollout.World {
 }
 
 // in says that all outputs are in one tree.
-func in(t tree) func(v1alpha1.Environment) (tree, string, error) {
-	return func(v1alpha1.Environment) (tree, string, error) { return t, "", nil }
+func in(t tree.Tree) func(v1alpha1.Environment) (tree.Tree, string, error) {
+	return func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "", nil }
 }
 
 // Names that git never makes do not count: an entry with one is read by neither the bot nor the preview, leads

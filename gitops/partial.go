@@ -9,40 +9,16 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
-
-// lazyTree is a tree whose files may still be on a server. Each can be read; many are better brought at once before.
-type lazyTree interface {
-	tree
-	// lazy says whether anything may have to be brought.
-	lazy() bool
-	// bring makes sure that files can be read without a request for each. They may be of any tree of the same
-	// repository.
-	bring(files []*found) error
-	// within is the tree for another caller.
-	within(ctx context.Context) lazyTree
-}
-
-var _ lazyTree = commitTree{}
-
-func (t commitTree) lazy() bool { return t.mirror.Partial() }
-
-func (t commitTree) bring(files []*found) error {
-	return t.mirror.Bring(t.ctx, hashesOf(files))
-}
-
-func (t commitTree) within(ctx context.Context) lazyTree {
-	t.ctx = ctx
-	return t
-}
 
 // within is an environment as it was read, for another caller.
 func (e *environment) within(ctx context.Context) environment {
 	out := *e
-	for _, t := range []*tree{&out.tree, &out.out} {
-		if l, ok := (*t).(lazyTree); ok {
-			*t = l.within(ctx)
+	for _, t := range []*tree.Tree{&out.tree, &out.out} {
+		if l, ok := (*t).(tree.Lazy); ok {
+			*t = l.Within(ctx)
 		}
 	}
 	return out
@@ -61,12 +37,12 @@ func (v surveyed) within(ctx context.Context) surveyed {
 // bring brings what reading the environment needs and is still on a server: specs and records that nothing is known of,
 // policies and data. The code that needs a file reports that it cannot be read.
 func (e *environment) bring(specs []*found) error {
-	t, ok := e.tree.(lazyTree)
-	if !ok || !t.lazy() {
+	t, ok := e.tree.(tree.Lazy)
+	if !ok || !t.Lazy() {
 		return nil
 	}
 	files := e.undecoded(specs)
-	left := newBudget()
+	left := tree.NewBudget()
 	for _, folder := range e.found {
 		for i := range folder.at {
 			if in := &folder.at[i]; in.at == nil && e.briefs.record(in) == nil {
@@ -84,7 +60,7 @@ func (e *environment) bring(specs []*found) error {
 		}
 		files = append(files, fit.files...)
 	}
-	return t.bring(files)
+	return t.Bring(hashesOf(files))
 }
 
 // undecoded are those of some files that nothing is known of yet.
@@ -103,24 +79,24 @@ func (r *Reader) undecoded(files []*found) []*found {
 
 // filesBelow adds the files of a record that reading it looks into. It leaves out what cannot be listed, or is too
 // much: the reading of the record reports that.
-func (e *environment) filesBelow(dir fileKey, below string, left *budget, out []*found) []*found {
-	entries, err := e.out.list(path.Join(dir.path, below), dir.hash)
+func (e *environment) filesBelow(dir fileKey, below string, left *tree.Budget, out []*found) []*found {
+	entries, err := e.out.List(path.Join(dir.path, below), dir.hash)
 	if err != nil {
 		return out
 	}
 	for _, x := range entries {
-		name := join(below, x.name)
-		if left.count(dir.path, name) != nil {
+		name := tree.Join(below, x.Name)
+		if left.Count(dir.path, name) != nil {
 			return out
 		}
-		switch x.kind {
-		case fileEntry:
-			if e.looksInto(name, x.hash) {
-				out = append(out, &found{path: join(dir.path, name), hash: x.hash})
+		switch x.Kind {
+		case tree.IsFile:
+			if e.looksInto(name, x.Hash) {
+				out = append(out, &found{path: tree.Join(dir.path, name), hash: x.Hash})
 			}
-		case dirEntry:
+		case tree.IsFolder:
 			if e.briefs == nil {
-				out = e.filesBelow(fileKey{dir.path, x.hash}, name, left, out)
+				out = e.filesBelow(fileKey{dir.path, x.Hash}, name, left, out)
 			}
 		}
 	}
@@ -136,8 +112,8 @@ func (e *environment) looksInto(name, hash string) bool {
 // bring makes sure that fill can read what it needs for some snapshots.
 func (v surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error {
 	var files []*found
-	var from lazyTree
-	left := newBudget()
+	var from tree.Lazy
+	left := tree.NewBudget()
 	v = v.within(ctx)
 	for i := range snapshots {
 		s := &snapshots[i]
@@ -145,8 +121,8 @@ func (v surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error
 		if !s.Brief && len(s.Wanted) == 0 || e == nil {
 			continue
 		}
-		t, ok := e.tree.(lazyTree)
-		if !ok || !t.lazy() {
+		t, ok := e.tree.(tree.Lazy)
+		if !ok || !t.Lazy() {
 			return nil
 		}
 		from = t
@@ -161,13 +137,13 @@ func (v surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error
 	if len(files) == 0 {
 		return nil
 	}
-	return from.bring(files)
+	return from.Bring(hashesOf(files))
 }
 
 // bringFor makes sure that some worker deployments can be opened.
 func (e *environment) bringFor(all []deploymentAt, which []int) error {
-	t, ok := e.tree.(lazyTree)
-	if !ok || !t.lazy() {
+	t, ok := e.tree.(tree.Lazy)
+	if !ok || !t.Lazy() {
 		return nil
 	}
 	records := make([]fileKey, len(which))
@@ -177,15 +153,15 @@ func (e *environment) bringFor(all []deploymentAt, which []int) error {
 		}
 	}
 	var files []*found
-	left := newBudget()
+	left := tree.NewBudget()
 	for k, i := range which {
 		files = e.filesOf(all[i].specs, records[k], left, files)
 	}
-	return t.bring(files)
+	return t.Bring(hashesOf(files))
 }
 
 // filesOf adds the files of a worker deployment: its specs, and its record if it has one.
-func (e *environment) filesOf(specs []*specAt, record fileKey, left *budget, out []*found) []*found {
+func (e *environment) filesOf(specs []*specAt, record fileKey, left *tree.Budget, out []*found) []*found {
 	for i := range specs {
 		out = append(out, specs[i].file)
 	}
@@ -249,7 +225,7 @@ func (v surveyed) blobs(ctx context.Context) []git.Hash {
 		for i := range e.specs {
 			files = append(files, e.specs[i].file)
 		}
-		left := newBudget()
+		left := tree.NewBudget()
 		for _, folder := range e.found {
 			for i := range folder.at {
 				files = e.filesBelow(fileKey{folder.at[i].dir, folder.at[i].hash}, ".", left, files)

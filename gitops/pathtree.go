@@ -7,23 +7,27 @@ import (
 	"path"
 	"slices"
 
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/gitops/source"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 )
 
 // pathTree is a tree whose files are found by path alone. It remembers the folders that were listed.
 type pathTree struct {
-	tree
-	dirs map[string]map[string]entry
+	in   tree.Tree
+	dirs map[string]map[string]tree.Entry
 }
 
 var _ source.Tree = (*pathTree)(nil)
 
-func newPathTree(t tree) *pathTree { return &pathTree{t, map[string]map[string]entry{}} }
+func newPathTree(t tree.Tree) *pathTree { return &pathTree{t, map[string]map[string]tree.Entry{}} }
 
 // Find gives what is at a path.
 func (t *pathTree) Find(name string) (source.Entry, bool, error) {
 	if name == "." {
-		return source.Entry{Name: name, Kind: source.IsFolder, Hash: t.root()}, true, nil
+		return source.Entry{Name: name, Kind: source.IsFolder, Hash: t.in.Root()}, true, nil
 	}
 	entries, err := t.entries(path.Dir(name))
 	e, ok := entries[path.Base(name)]
@@ -40,19 +44,19 @@ func (t *pathTree) List(dir string) ([]source.Entry, error) {
 	return out, err
 }
 
-func asSource(e entry) source.Entry {
+func asSource(e tree.Entry) source.Entry {
 	kind := source.IsOther
-	switch e.kind {
-	case dirEntry:
+	switch e.Kind {
+	case tree.IsFolder:
 		kind = source.IsFolder
-	case fileEntry:
+	case tree.IsFile:
 		kind = source.IsFile
 	}
-	return source.Entry{Name: e.name, Kind: kind, Hash: e.hash}
+	return source.Entry{Name: e.Name, Kind: kind, Hash: e.Hash}
 }
 
 // entries are those of a folder, by name; none where there is no folder.
-func (t *pathTree) entries(dir string) (map[string]entry, error) {
+func (t *pathTree) entries(dir string) (map[string]tree.Entry, error) {
 	if known, ok := t.dirs[dir]; ok {
 		return known, nil
 	}
@@ -60,18 +64,18 @@ func (t *pathTree) entries(dir string) (map[string]entry, error) {
 	if err != nil || !ok || at.Kind != source.IsFolder {
 		return nil, err
 	}
-	listed, err := t.list(dir, at.Hash)
-	var bomb *TreeError
+	listed, err := t.in.List(dir, at.Hash)
+	var bomb *tree.Error
 	if errors.As(err, &bomb) {
 		return nil, &source.Error{File: bomb.Path, Message: bomb.Error()}
 	}
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string]entry, len(listed))
+	out := make(map[string]tree.Entry, len(listed))
 	for _, e := range listed {
-		if was, twice := out[e.name]; !twice || was.kind != strayEntry {
-			out[e.name] = e
+		if was, twice := out[e.Name]; !twice || was.Kind != tree.IsStray {
+			out[e.Name] = e
 		}
 	}
 	t.dirs[dir] = out
@@ -80,17 +84,17 @@ func (t *pathTree) entries(dir string) (map[string]entry, error) {
 
 // Read fills in the data of files.
 func (t *pathTree) Read(files []source.File) error {
-	if l, ok := t.tree.(lazyTree); ok && l.lazy() {
-		all := make([]*found, 0, len(files))
+	if l, ok := t.in.(tree.Lazy); ok && l.Lazy() {
+		all := make([]git.Hash, 0, len(files))
 		for _, f := range files {
-			all = append(all, &found{path: f.Path, hash: f.Blob})
+			all = append(all, plumbing.NewHash(f.Blob))
 		}
-		if err := l.bring(all); err != nil {
+		if err := l.Bring(all); err != nil {
 			return err
 		}
 	}
 	for i := range files {
-		data, err := t.read(files[i].Path, files[i].Blob)
+		data, err := t.in.Read(files[i].Path, files[i].Blob)
 		if p, ok := unreadable(files[i].Path, err); ok {
 			return &source.Error{File: p.File, Message: fmt.Sprintf("%s: move it out of the folder, which is built with all its files", p.Message)}
 		}

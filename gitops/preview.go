@@ -12,6 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -40,7 +41,7 @@ type Merge struct {
 	Absent []string
 
 	clone         *Clone
-	before, after tree
+	before, after tree.Tree
 }
 
 // Close closes the clone's files, which Read needs.
@@ -62,15 +63,15 @@ func (m *Merge) Read(file string) (string, error) { return readAt(m.after, file)
 // ReadBase gives a file of the base.
 func (m *Merge) ReadBase(file string) (string, error) { return readAt(m.before, file) }
 
-func readAt(t tree, file string) (string, error) {
-	e, ok, err := lookup(t, file)
+func readAt(t tree.Tree, file string) (string, error) {
+	e, ok, err := tree.Lookup(t, file)
 	if err != nil {
 		return "", err
 	}
-	if !ok || e.kind != fileEntry {
+	if !ok || e.Kind != tree.IsFile {
 		return "", fmt.Errorf("read %q: there is no such file", file)
 	}
-	data, err := t.read(file, e.hash)
+	data, err := t.Read(file, e.Hash)
 	return string(data), err
 }
 
@@ -144,7 +145,7 @@ func (r mergeReading) read(ctx context.Context) error {
 	git := rollout.GitContext{Branch: r.branch()}
 	for _, world := range []struct {
 		to    *rollout.World
-		of    tree
+		of    tree.Tree
 		rules *rules
 	}{{&m.Before, r.base, ruling}, {&m.After, merged, ruling}, {&m.Own, merged, nil}} {
 		reader := newReader(r.options)
@@ -177,7 +178,7 @@ func (r mergeReading) branch() string {
 }
 
 // output is what the bot wrote: on the base's branch, or on one of its own as the clone has it.
-func (r mergeReading) output(env v1alpha1.Environment) (tree, string, error) {
+func (r mergeReading) output(env v1alpha1.Environment) (tree.Tree, string, error) {
 	if env.Output.Branch == "" || env.Output.Branch == r.branch() {
 		return r.base, r.merge.Base.Commit, nil
 	}
@@ -185,7 +186,7 @@ func (r mergeReading) output(env v1alpha1.Environment) (tree, string, error) {
 	var none *NoRefError
 	if errors.As(err, &none) {
 		r.merge.Absent = append(r.merge.Absent, env.Output.Branch)
-		return gathered{}, "", nil
+		return tree.Gathered{}, "", nil
 	}
 	if err != nil {
 		return nil, "", err
@@ -204,7 +205,7 @@ func (r mergeReading) written() error {
 		}
 		seen[dir] = true
 		files, n, err := touched(r.fork, r.head, dir)
-		var bomb *TreeError
+		var bomb *tree.Error
 		if errors.As(err, &bomb) {
 			files, n, err = []string{bomb.Path}, 1, nil
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -247,7 +248,7 @@ func (r *Repository) proposalChanges(ctx context.Context, p Proposal, file strin
 }
 
 func (r *Repository) readBlob(ctx context.Context, file string, blob git.Hash) ([]byte, error) {
-	return commitTree{ctx: ctx, mirror: r.mirror}.read(file, blob.String())
+	return tree.Commit{Ctx: ctx, Mirror: r.mirror}.Read(file, blob.String())
 }
 
 // made is what a proposal's branch is known to hold: what the bot put there, on top of another branch, and nothing
@@ -340,7 +341,7 @@ func (r *Repository) keepGist(ctx context.Context, changes []git.Change, was Pro
 		return err
 	}
 	for i, hash := range proposed {
-		if data, err := r.mirror.Blob(hash, MaxFileSize); err == nil && gist(changes[i].Path, string(data)) == gist(changes[i].Path, string(changes[i].Data)) {
+		if data, err := r.mirror.Blob(hash, tree.MaxFileSize); err == nil && gist(changes[i].Path, string(data)) == gist(changes[i].Path, string(changes[i].Data)) {
 			changes[i].Data = data
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -26,7 +27,7 @@ func TestLastReadable(t *testing.T) {
 		"two broken commits":          {[]gittest.Commit{{Write: map[string]string{file: "a: b\n"}}, {Write: map[string]string{file: "c: d\n"}}}, "x.yaml"},
 		"a value that is none":        {[]gittest.Commit{{Write: map[string]string{file: strings.Replace(good, "percentage: 5", "percentage: 500", 1)}}}, "x.yaml"},
 		"it is missing":               {[]gittest.Commit{{Write: map[string]string{dir + "/versions/v1/deployment.yaml": "a: b\n"}, Delete: []string{file}}}, "x.yaml"},
-		"it is too large":             {[]gittest.Commit{{Write: map[string]string{file: "#" + strings.Repeat("x", MaxFileSize)}}}, "x.yaml"},
+		"it is too large":             {[]gittest.Commit{{Write: map[string]string{file: "#" + strings.Repeat("x", tree.MaxFileSize)}}}, "x.yaml"},
 		"one that was broken long":    {[]gittest.Commit{{Write: map[string]string{file: older}}, {Write: map[string]string{file: "a: b\n"}}}, "old.yaml"},
 		"another's, and then nothing": {[]gittest.Commit{{Write: map[string]string{file: routingYAML("y", "y.yaml")}}, {Write: map[string]string{file: "a: b\n"}}}, "x.yaml"},
 	} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -57,12 +58,12 @@ type decoded struct {
 // ReadFolder reads a plain folder: no Git, no network. Records are read too, if they are there.
 func ReadFolder(dir string, options ...Option) (rollout.World, error) {
 	r := newReader(options)
-	t := folder{dir}
-	return r.read(t, func(v1alpha1.Environment) (tree, string, error) { return t, "", nil }, rollout.GitContext{})
+	t := tree.Folder{Dir: dir}
+	return r.read(t, func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "", nil }, rollout.GitContext{})
 }
 
 // read gives the world of a tree. outputs gives the tree of an environment's output and the commit it is of.
-func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, error), git rollout.GitContext) (rollout.World, error) {
+func (r *Reader) read(t tree.Tree, outputs func(v1alpha1.Environment) (tree.Tree, string, error), git rollout.GitContext) (rollout.World, error) {
 	r.begin()
 	world := rollout.World{Git: git}
 	from, prefix := r.ruling(t)
@@ -140,7 +141,7 @@ func (r *Reader) end() {
 }
 
 // decode reads and decodes a file once for each content. A file that can never be read is a problem, not an error.
-func (r *Reader) decode(t tree, f *found) (decoded, error) {
+func (r *Reader) decode(t tree.Tree, f *found) (decoded, error) {
 	key := f.key()
 	if d, ok := r.files[key]; ok && f.hash != "" {
 		r.used.files[key] = true
@@ -155,11 +156,11 @@ func (r *Reader) decode(t tree, f *found) (decoded, error) {
 }
 
 // decodeAnew is decode without a memory.
-func (r *Reader) decodeAnew(t tree, f *found) (decoded, error) {
+func (r *Reader) decodeAnew(t tree.Tree, f *found) (decoded, error) {
 	if f.built != nil {
 		return f.built.decoded(), nil
 	}
-	data, err := t.read(f.path, f.hash)
+	data, err := t.Read(f.path, f.hash)
 	if p, ok := unreadable(f.path, err); ok {
 		return decoded{problems: []v1alpha1.Problem{p}}, nil
 	}
@@ -184,7 +185,7 @@ func unreadable(file string, err error) (v1alpha1.Problem, bool) {
 	var unusable *git.UnusableObjectError
 	switch {
 	case errors.As(err, &large):
-		p.Message = fmt.Sprintf("is larger than %d bytes, which is too large to be read", MaxFileSize)
+		p.Message = fmt.Sprintf("is larger than %d bytes, which is too large to be read", tree.MaxFileSize)
 	case errors.As(err, &unusable):
 		p.Message = fmt.Sprintf("cannot be read as a file (object %s: %v)", unusable.Hash, unusable.Err)
 	default:

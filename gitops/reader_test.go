@@ -17,6 +17,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -162,7 +163,7 @@ func TestReadCases(t *testing.T) {
 				require.Equal(t, want, e.Deployments[i].Rollouts, e.Deployments[i].Deployment)
 			}
 		}},
-		{name: "too large", files: map[string]string{"big.yaml": "# temporal.io\n" + strings.Repeat("x", MaxFileSize)}, problems: []string{"big.yaml: is larger than"}},
+		{name: "too large", files: map[string]string{"big.yaml": "# temporal.io\n" + strings.Repeat("x", tree.MaxFileSize)}, problems: []string{"big.yaml: is larger than"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -243,7 +244,7 @@ func TestReadTwoEnvironments(t *testing.T) {
 // memoryTree is a tree of files in memory, hashed as Git does.
 type memoryTree map[string]string
 
-func (m memoryTree) root() string { return m.hash(".") }
+func (m memoryTree) Root() string { return m.hash(".") }
 
 // hash of a directory is that of all that is below it.
 func (m memoryTree) hash(dir string) string {
@@ -256,8 +257,8 @@ func (m memoryTree) hash(dir string) string {
 	return blobHash([]byte(b.String()))
 }
 
-func (m memoryTree) list(dir, _ string) ([]entry, error) {
-	var out []entry
+func (m memoryTree) List(dir, _ string) ([]tree.Entry, error) {
+	var out []tree.Entry
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		rest, ok := strings.CutPrefix(name, dir+"/")
 		if dir == "." {
@@ -267,18 +268,18 @@ func (m memoryTree) list(dir, _ string) ([]entry, error) {
 			continue
 		}
 		first, _, deeper := strings.Cut(rest, "/")
-		e := entry{first, fileEntry, blobHash([]byte(m[name]))}
+		e := tree.Entry{Name: first, Kind: tree.IsFile, Hash: blobHash([]byte(m[name]))}
 		if deeper {
-			e = entry{first, dirEntry, m.hash(path.Join(dir, first))}
+			e = tree.Entry{Name: first, Kind: tree.IsFolder, Hash: m.hash(path.Join(dir, first))}
 		}
-		if n := len(out); n == 0 || out[n-1].name != first {
+		if n := len(out); n == 0 || out[n-1].Name != first {
 			out = append(out, e)
 		}
 	}
 	return out, nil
 }
 
-func (m memoryTree) read(file, _ string) ([]byte, error) { return []byte(m[file]), nil }
+func (m memoryTree) Read(file, _ string) ([]byte, error) { return []byte(m[file]), nil }
 
 // Reading on top of what was read before gives what reading anew gives, whatever changed.
 func TestReadAgainIsReadAnew(t *testing.T) {
@@ -308,7 +309,7 @@ func TestReadAgainIsReadAnew(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		files := memoryTree{"keep": "x"}
 		read := func(r *Reader) rollout.World {
-			w, err := r.read(files, func(v1alpha1.Environment) (tree, string, error) { return files, "base", nil }, rollout.GitContext{})
+			w, err := r.read(files, func(v1alpha1.Environment) (tree.Tree, string, error) { return files, "base", nil }, rollout.GitContext{})
 			require.NoError(rt, err)
 			return w
 		}
@@ -393,7 +394,7 @@ func TestSurveyOfASettledFleet(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			files := maps.Clone(settled)
 			read := func(r *Reader) rollout.World {
-				w, err := r.read(files, func(v1alpha1.Environment) (tree, string, error) { return files, "base", nil }, rollout.GitContext{})
+				w, err := r.read(files, func(v1alpha1.Environment) (tree.Tree, string, error) { return files, "base", nil }, rollout.GitContext{})
 				require.NoError(t, err)
 				return w
 			}
@@ -429,7 +430,7 @@ func TestSurveyAfterOneThatWasGivenUp(t *testing.T) {
 	files := memoryTree{"x.yaml": specYAML("shop", "z", "i:1"), "y.yaml": specYAML("shop", "a", "i:1"), "c.yaml": connectionYAML,
 		"deploy/shop/z/routing.yaml": routingYAML("z", "x.yaml"), "deploy/shop/a/routing.yaml": routingYAML("a", "y.yaml")}
 	read := func(r *Reader) rollout.EnvironmentWorld {
-		w, err := r.read(files, func(v1alpha1.Environment) (tree, string, error) { return files, "base", nil }, rollout.GitContext{})
+		w, err := r.read(files, func(v1alpha1.Environment) (tree.Tree, string, error) { return files, "base", nil }, rollout.GitContext{})
 		require.NoError(t, err)
 		return w.Environments[0]
 	}
@@ -437,7 +438,7 @@ func TestSurveyAfterOneThatWasGivenUp(t *testing.T) {
 	for range 3 {
 		require.Len(t, read(&surveys).Known, 2)
 	}
-	bomb := "deploy/shop/z/" + strings.Repeat("deeper/", maxPath/7) + "x"
+	bomb := "deploy/shop/z/" + strings.Repeat("deeper/", tree.MaxPath/7) + "x"
 	files[bomb] = "x"
 	given := read(&surveys)
 	require.Empty(t, given.Known)

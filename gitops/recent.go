@@ -7,6 +7,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 )
 
 // recentCommits and searchTime bound how far one search looks through the history of a branch. What is looked for is in
@@ -34,7 +35,7 @@ func (r *Repository) recordText(ctx context.Context, c git.CommitInfo, dir strin
 		return nil, err
 	}
 	*seen = e.Hash.String()
-	data, err := commitTree{ctx, r.mirror, c.Tree}.read(file, *seen)
+	data, err := tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: c.Tree}.Read(file, *seen)
 	if _, never := unreadable(file, err); never {
 		return nil, nil
 	}

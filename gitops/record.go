@@ -9,6 +9,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -29,36 +30,36 @@ type recordIn struct {
 // findRecords lists the records below the output's path: <namespace>/<name>.
 func (e *environment) findRecords() error {
 	root := path.Clean(e.world.Environment.Output.Path)
-	top := entry{kind: dirEntry, hash: e.out.root()}
+	top := tree.Entry{Kind: tree.IsFolder, Hash: e.out.Root()}
 	if root != "." {
 		var ok bool
 		var err error
-		if top, ok, err = lookup(e.out, root); err != nil || !ok || top.kind != dirEntry {
+		if top, ok, err = tree.Lookup(e.out, root); err != nil || !ok || top.Kind != tree.IsFolder {
 			return err
 		}
 	}
-	entries, err := sortedEntries(e.out, root, top.hash)
+	entries, err := sortedEntries(e.out, root, top.Hash)
 	if err != nil {
 		return err
 	}
-	left := newBudget()
+	left := tree.NewBudget()
 	for _, ns := range e.named(root, entries) {
-		dir := path.Join(root, ns.name)
-		if ns.name == layout.Kustomization && ns.kind == fileEntry {
-			e.rootFile = &found{path: dir, hash: ns.hash}
+		dir := path.Join(root, ns.Name)
+		if ns.Name == layout.Kustomization && ns.Kind == tree.IsFile {
+			e.rootFile = &found{path: dir, hash: ns.Hash}
 		}
-		if ns.kind == fileEntry {
-			err = e.misplaced(dir, ns.hash)
+		if ns.Kind == tree.IsFile {
+			err = e.misplaced(dir, ns.Hash)
 		}
 		if err != nil {
 			return err
 		}
-		if ns.kind != dirEntry {
+		if ns.Kind != tree.IsFolder {
 			continue
 		}
 		folder, err := e.folder(ns, dir)
 		if err == nil {
-			err = left.take(1+len(folder.at), dir)
+			err = left.Take(1+len(folder.at), dir)
 		}
 		if err != nil {
 			return err
@@ -69,23 +70,23 @@ func (e *environment) findRecords() error {
 }
 
 // folder lists what is in one namespace. One that is as it was is not listed again.
-func (e *environment) folder(ns entry, dir string) (*recordsIn, error) {
+func (e *environment) folder(ns tree.Entry, dir string) (*recordsIn, error) {
 	key := recordsKey{e.world.Environment.Name, dir}
 	e.used.folders[key] = true
 	was := e.folders[key]
-	if was != nil && ns.hash != "" && was.hash == ns.hash {
+	if was != nil && ns.Hash != "" && was.hash == ns.Hash {
 		e.world.Problems = append(e.world.Problems, was.problems...)
 		return was, nil
 	}
-	entries, err := sortedEntries(e.out, dir, ns.hash)
+	entries, err := sortedEntries(e.out, dir, ns.Hash)
 	if err != nil {
 		return nil, err
 	}
-	now, said := &recordsIn{namespace: ns.name, hash: ns.hash}, len(e.world.Problems)
+	now, said := &recordsIn{namespace: ns.Name, hash: ns.Hash}, len(e.world.Problems)
 	entries = e.named(dir, entries)
 	for _, n := range entries {
-		if n.kind == fileEntry {
-			err = errors.Join(err, e.misplaced(join(dir, n.name), n.hash))
+		if n.Kind == tree.IsFile {
+			err = errors.Join(err, e.misplaced(tree.Join(dir, n.Name), n.Hash))
 		}
 	}
 	if err != nil {
@@ -93,8 +94,8 @@ func (e *environment) folder(ns entry, dir string) (*recordsIn, error) {
 	}
 	now.problems = slices.Clone(e.world.Problems[said:])
 	for _, n := range entries {
-		if n.kind == dirEntry {
-			now.at = append(now.at, recordIn{rollout.Name{Namespace: ns.name, Name: n.name}, join(dir, n.name), n.hash, was.find(n)})
+		if n.Kind == tree.IsFolder {
+			now.at = append(now.at, recordIn{rollout.Name{Namespace: ns.Name, Name: n.Name}, tree.Join(dir, n.Name), n.Hash, was.find(n)})
 		}
 	}
 	e.folders[key] = now
@@ -109,7 +110,7 @@ func (e *environment) recorded() error {
 			return err
 		}
 	}
-	left, most := newBudget(), 0
+	left, most := tree.NewBudget(), 0
 	for _, folder := range e.found {
 		most += len(folder.at)
 	}
@@ -134,21 +135,21 @@ func (e *environment) recorded() error {
 }
 
 // sortedEntries lists a directory in the order of names, in which a folder comes before what has its name and more.
-func sortedEntries(t tree, dir, hash string) ([]entry, error) {
-	entries, err := t.list(dir, hash)
+func sortedEntries(t tree.Tree, dir, hash string) ([]tree.Entry, error) {
+	entries, err := t.List(dir, hash)
 	if err != nil {
 		return nil, err
 	}
-	return slices.SortedFunc(slices.Values(entries), func(a, b entry) int { return strings.Compare(a.name, b.name) }), nil
+	return slices.SortedFunc(slices.Values(entries), func(a, b tree.Entry) int { return strings.Compare(a.Name, b.Name) }), nil
 }
 
 // named leaves out entries that no name can be told by, and reports them.
-func (e *environment) named(dir string, entries []entry) []entry {
-	return slices.DeleteFunc(entries, func(x entry) bool {
-		if x.kind == strayEntry {
-			e.world.Problems = append(e.world.Problems, strays(v1alpha1.Error, dir, x.name))
+func (e *environment) named(dir string, entries []tree.Entry) []tree.Entry {
+	return slices.DeleteFunc(entries, func(x tree.Entry) bool {
+		if x.Kind == tree.IsStray {
+			e.world.Problems = append(e.world.Problems, tree.StrayProblem(v1alpha1.Error, dir, x.Name))
 		}
-		return x.kind == strayEntry
+		return x.Kind == tree.IsStray
 	})
 }
 
@@ -167,19 +168,19 @@ func (e *environment) readRoot() (rollout.File, error) {
 }
 
 // find gives what is known of a folder, if its content is still the same.
-func (r *recordsIn) find(n entry) *recordAt {
-	if r == nil || n.hash == "" {
+func (r *recordsIn) find(n tree.Entry) *recordAt {
+	if r == nil || n.Hash == "" {
 		return nil
 	}
-	i, ok := slices.BinarySearchFunc(r.at, n.name, func(in recordIn, name string) int { return strings.Compare(in.of.Name, name) })
-	if !ok || r.at[i].hash != n.hash {
+	i, ok := slices.BinarySearchFunc(r.at, n.Name, func(in recordIn, name string) int { return strings.Compare(in.of.Name, name) })
+	if !ok || r.at[i].hash != n.Hash {
 		return nil
 	}
 	return r.at[i].at
 }
 
 // record reads one record, once for each content; not at all where a brief is known.
-func (e *environment) record(in *recordIn, left *budget) (*recordAt, error) {
+func (e *environment) record(in *recordIn, left *tree.Budget) (*recordAt, error) {
 	known := e.briefs.record(in)
 	if in.at != nil && in.at.noted != nil {
 		known = in.at.noted
@@ -188,7 +189,7 @@ func (e *environment) record(in *recordIn, left *budget) (*recordAt, error) {
 		in.at = &recordAt{Record: rollout.Record{Dir: in.dir, Tree: in.hash}, of: in.of, brief: known, entries: known.Entries}
 	}
 	if in.at != nil {
-		return in.at, left.take(in.at.entries, in.dir)
+		return in.at, left.Take(in.at.entries, in.dir)
 	}
 	said := len(e.world.Problems)
 	r, err := e.readRecord(in.dir, in.hash, left)
@@ -204,11 +205,11 @@ func (e *environment) record(in *recordIn, left *budget) (*recordAt, error) {
 }
 
 // readRecord is record without a memory.
-func (e *environment) readRecord(dir, hash string, left *budget) (recordAt, error) {
+func (e *environment) readRecord(dir, hash string, left *tree.Budget) (recordAt, error) {
 	r := recordAt{Record: rollout.Record{Dir: dir, Tree: hash, Files: map[string]rollout.File{}}}
-	before := left.left
-	err := e.recordFiles(&r.Record, entry{name: ".", hash: hash}, left)
-	r.entries = before - left.left
+	before := left.Left
+	err := e.recordFiles(&r.Record, tree.Entry{Name: ".", Hash: hash}, left)
+	r.entries = before - left.Left
 	if err == nil {
 		err = e.misplacedIn(r)
 	}
@@ -219,28 +220,28 @@ func (e *environment) readRecord(dir, hash string, left *budget) (recordAt, erro
 	return r, nil
 }
 
-func (e *environment) recordFiles(r *rollout.Record, below entry, left *budget) error {
-	dir := path.Join(r.Dir, below.name)
-	entries, err := e.out.list(dir, below.hash)
+func (e *environment) recordFiles(r *rollout.Record, below tree.Entry, left *tree.Budget) error {
+	dir := path.Join(r.Dir, below.Name)
+	entries, err := e.out.List(dir, below.Hash)
 	if err != nil {
 		return err
 	}
 	for _, x := range entries {
-		name := join(below.name, x.name)
-		if err := left.count(dir, x.name); err != nil {
+		name := tree.Join(below.Name, x.Name)
+		if err := left.Count(dir, x.Name); err != nil {
 			return err
 		}
-		switch x.kind {
-		case dirEntry:
-			if err := e.recordFiles(r, entry{name: name, hash: x.hash}, left); err != nil {
+		switch x.Kind {
+		case tree.IsFolder:
+			if err := e.recordFiles(r, tree.Entry{Name: name, Hash: x.Hash}, left); err != nil {
 				return err
 			}
-		case fileEntry:
-			if !e.looksInto(name, x.hash) {
-				r.Files[name] = rollout.File{Hash: x.hash}
+		case tree.IsFile:
+			if !e.looksInto(name, x.Hash) {
+				r.Files[name] = rollout.File{Hash: x.Hash}
 				continue
 			}
-			f, err := e.recordFile(join(dir, x.name), x.hash)
+			f, err := e.recordFile(tree.Join(dir, x.Name), x.Hash)
 			if err != nil {
 				return err
 			}
@@ -251,7 +252,7 @@ func (e *environment) recordFiles(r *rollout.Record, below entry, left *budget) 
 }
 
 func (e *environment) recordFile(file, hash string) (rollout.File, error) {
-	data, err := e.out.read(file, hash)
+	data, err := e.out.Read(file, hash)
 	if p, ok := unreadable(file, err); ok { // no file of ours is: it is taken for one that is not what it should be
 		e.world.Problems = append(e.world.Problems, p)
 		return rollout.File{Hash: hash}, nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -53,11 +54,11 @@ type heldObject struct {
 
 // locate fills in the references of an environment. A tree that cannot be walked is a problem, and nothing is said
 // of references then.
-func (r *Reader) locate(t tree, env *rollout.EnvironmentWorld) error {
+func (r *Reader) locate(t tree.Tree, env *rollout.EnvironmentWorld) error {
 	if r.options.locate == nil {
 		return nil
 	}
-	compared := r.rules != nil && r.rules.root() != t.root()
+	compared := r.rules != nil && r.rules.Root() != t.Root()
 	after, before := located{}, located{}
 	each := func(visit func(d *rollout.Snapshot, object *rollout.Reference)) {
 		for i := range env.Deployments {
@@ -82,12 +83,12 @@ func (r *Reader) locate(t tree, env *rollout.EnvironmentWorld) error {
 		}
 	})
 	if err == nil && compared {
-		err = before.find(r.rules.tree)
+		err = before.find(r.rules.Tree)
 	}
 	each(func(d *rollout.Snapshot, object *rollout.Reference) {
 		object.Removed = before.files(d.Deployment.Namespace, *object)
 	})
-	var bomb *TreeError
+	var bomb *tree.Error
 	if !errors.As(err, &bomb) {
 		return err
 	}
@@ -100,16 +101,16 @@ func (r *Reader) locate(t tree, env *rollout.EnvironmentWorld) error {
 }
 
 // find looks through the files of a tree. Files of the same content are looked into once.
-func (l located) find(t tree) error {
+func (l located) find(t tree.Tree) error {
 	if len(l) == 0 {
 		return nil
 	}
-	all, err := below(t, ".", t.root(), walk{globs: []string{"**/*.{yaml,yml,json}"}, budget: newBudget()})
+	all, err := below(t, ".", t.Root(), walk{globs: []string{"**/*.{yaml,yml,json}"}, budget: tree.NewBudget()})
 	if err != nil {
 		return err
 	}
-	if lazy, ok := t.(lazyTree); ok && lazy.lazy() {
-		if err := lazy.bring(all.files); err != nil {
+	if lazy, ok := t.(tree.Lazy); ok && lazy.Lazy() {
+		if err := lazy.Bring(hashesOf(all.files)); err != nil {
 			return err
 		}
 	}
@@ -117,7 +118,7 @@ func (l located) find(t tree) error {
 	for _, f := range all.files {
 		objects, seen := known[f.hash]
 		if !seen || f.hash == "" {
-			data, err := t.read(f.path, f.hash)
+			data, err := t.Read(f.path, f.hash)
 			if _, never := unreadable(f.path, err); err != nil && !never {
 				return err
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/gitops/signature"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -205,16 +206,16 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 	if err != nil {
 		return rollout.World{}, err
 	}
-	r.last.earlier = func(visit func(tree) bool) bool { return r.earlier(ctx, tip, visit) }
-	world, err := as.reader.read(commitTree{ctx, r.mirror, tip.Tree}, func(env v1alpha1.Environment) (tree, string, error) {
+	r.last.earlier = func(visit func(tree.Tree) bool) bool { return r.earlier(ctx, tip, visit) }
+	world, err := as.reader.read(tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: tip.Tree}, func(env v1alpha1.Environment) (tree.Tree, string, error) {
 		if err := r.fetchOutput(ctx, env, tips); err != nil {
 			return nil, "", err
 		}
 		out := tips[r.outputBranch(env)]
 		if out.Commit.IsZero() {
-			return commitTree{ctx, r.mirror, out.Tree}, "", nil
+			return tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: out.Tree}, "", nil
 		}
-		return commitTree{ctx, r.mirror, out.Tree}, out.Commit.String(), nil
+		return tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: out.Tree}, out.Commit.String(), nil
 	}, git)
 	if err != nil {
 		return rollout.World{}, r.mirror.Needed(err)
@@ -458,7 +459,7 @@ const lookAgain = time.Hour
 // bringBack gives what a path had earlier. Errors: *rollout.UnwritableError when that is nowhere in history;
 // *MovedError; those of FindInHistory.
 func (r *Repository) bringBack(ctx context.Context, tip git.Tip, want git.Wanted) ([]byte, error) {
-	if data, err := r.mirror.Blob(want.Blob, MaxFileSize); err == nil {
+	if data, err := r.mirror.Blob(want.Blob, tree.MaxFileSize); err == nil {
 		return data, nil
 	}
 	gone := &rollout.UnwritableError{Path: want.Path, Err: fmt.Errorf("%q has to be put back as it was written (blob %s), which is nowhere in the history of %s: "+
@@ -480,7 +481,7 @@ func (r *Repository) bringBack(ctx context.Context, tip git.Tip, want git.Wanted
 		r.nowhere[want] = r.cfg.Now().Add(lookAgain)
 		return nil, gone
 	}
-	return r.mirror.Blob(want.Blob, MaxFileSize)
+	return r.mirror.Blob(want.Blob, tree.MaxFileSize)
 }
 
 // Confirm reports whether the specs' branch still has the blobs that a decision was made on. It is asked after a push

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -110,7 +111,7 @@ func TestReadTemplates(t *testing.T) {
 			problem: []string{"t.yaml:1: the file is in Git LFS"}},
 		{name: "a kind that could be it", files: map[string]string{"x.yaml": x, "t.yaml": strings.Replace(templateYAML("a", "x"), "ResourceTemplate", "ResourceTemplat", 1)},
 			want: map[string]string{"x": "?"}, problem: []string{"t.yaml:2: kind"}},
-		{name: "too large", files: map[string]string{"x.yaml": x, "t.yaml": "# temporal.io\n" + strings.Repeat("x", MaxFileSize)}, want: map[string]string{"x": "?"}, problem: []string{"t.yaml: is larger"}},
+		{name: "too large", files: map[string]string{"x.yaml": x, "t.yaml": "# temporal.io\n" + strings.Repeat("x", tree.MaxFileSize)}, want: map[string]string{"x": "?"}, problem: []string{"t.yaml: is larger"}},
 		{name: "the name of a pool", files: map[string]string{"x.yaml": x + "  pools: [{name: a, template: {spec: {containers: [{name: w, image: \"i:1\"}]}}}]\n", "t.yaml": templateYAML("a", "x")},
 			want: map[string]string{"x": "a*"}, problem: []string{"t.yaml:3: metadata.name: shop/x has a pool of this name"}},
 		{name: "a metric's label that is too long", files: map[string]string{"x.yaml": specYAML("shop", long, "i:1"), "t.yaml": metrics.Replace(templateYAML("a", long))},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 )
 
 // patterns are those of a field of rampart.yaml, policies, data or specs, and where they were looked for.
@@ -24,7 +25,7 @@ type patterns struct {
 // A pattern with a wildcard may wait for its first file, and is a warning. A plain path of policies or data names a
 // file that is meant to be there: without it a protection would be off silently, so it is held against what policies
 // judge.
-func (e *environment) unmatched(from tree, of patterns) error {
+func (e *environment) unmatched(from tree.Tree, of patterns) error {
 	field := of.field
 	for i, glob := range of.globs {
 		if of.at[i].fits() {
@@ -40,11 +41,11 @@ func (e *environment) unmatched(from tree, of patterns) error {
 		}
 		p.Message = fmt.Sprintf("%s: %s matches no file", field, glob)
 		if !wild {
-			at, there, err := lookup(from, glob)
+			at, there, err := tree.Lookup(from, glob)
 			if err != nil {
 				return err
 			}
-			if there && at.kind == dirEntry {
+			if there && at.Kind == tree.IsFolder {
 				p.Message = fmt.Sprintf("%s: %s is a folder, and matches no file: for all files below it write %q", field, glob, path.Clean(glob)+"/**")
 			}
 		}
@@ -95,7 +96,7 @@ func (e *environment) astray(of patterns, prefix string) {
 			continue
 		}
 		for _, s := range at.all.strays {
-			e.world.Problems = append(e.world.Problems, strays(v1alpha1.Warning, prefix+s.dir, s.name))
+			e.world.Problems = append(e.world.Problems, tree.StrayProblem(v1alpha1.Warning, prefix+s.dir, s.name))
 		}
 	}
 }
@@ -106,11 +107,11 @@ const specsField = "specs"
 // rampart.yaml.
 func (e *environment) atPattern(field string) (v1alpha1.Problem, bool, error) {
 	from, prefix := e.ruling(e.tree)
-	at, ok, err := lookup(from, layout.Config)
+	at, ok, err := tree.Lookup(from, layout.Config)
 	if err != nil || !ok {
 		return v1alpha1.Problem{}, false, err
 	}
-	d, err := e.decode(from, &found{path: layout.Config, hash: at.hash})
+	d, err := e.decode(from, &found{path: layout.Config, hash: at.Hash})
 	if err != nil {
 		return v1alpha1.Problem{}, false, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -27,12 +28,12 @@ type lastUsable struct {
 	nothing map[string]string
 	// earlier visits the trees of the branch's commits, the newest first, until visit says false. It reports whether
 	// there are no more of them.
-	earlier func(visit func(tree) (more bool)) (whole bool)
+	earlier func(visit func(tree.Tree) (more bool)) (whole bool)
 }
 
 // readLast are the trees that an environment was read from, and its policies.
 type readLast struct {
-	specs, out     tree
+	specs, out     tree.Tree
 	policies, data []rollout.TextFile
 }
 
@@ -177,12 +178,12 @@ func (r *Reader) inForce(c configuration) ([]inForce, []v1alpha1.Problem) {
 func (r *Reader) configuredBefore(last *lastUsable) []v1alpha1.Environment {
 	var back []configuration
 	blobs := map[string]bool{}
-	last.earlier(func(t tree) bool {
-		if at, ok, err := lookup(t, layout.Config); err == nil && ok && at.hash != "" {
-			if blobs[at.hash] {
+	last.earlier(func(t tree.Tree) bool {
+		if at, ok, err := tree.Lookup(t, layout.Config); err == nil && ok && at.Hash != "" {
+			if blobs[at.Hash] {
 				return true
 			}
-			blobs[at.hash] = true
+			blobs[at.Hash] = true
 		}
 		c, err := r.configuration(t)
 		if err != nil {
@@ -218,17 +219,17 @@ func (c *configuration) without(out []inForce) string {
 
 // configuration reads rampart.yaml; without one there is one environment, "default". Errors: those of the tree, but for
 // a root folder that can never be read.
-func (r *Reader) configuration(t tree) (configuration, error) {
+func (r *Reader) configuration(t tree.Tree) (configuration, error) {
 	var c configuration
-	entries, err := t.list(".", t.root())
-	var bomb *TreeError
+	entries, err := t.List(".", t.Root())
+	var bomb *tree.Error
 	if errors.As(err, &bomb) {
 		return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: bomb.Path, Message: bomb.Error()}), nil
 	}
 	if err != nil {
 		return c, fmt.Errorf("look for %s: %w", layout.Config, err)
 	}
-	at := slices.IndexFunc(entries, func(e entry) bool { return e.name == layout.Config && e.kind != strayEntry })
+	at := slices.IndexFunc(entries, func(e tree.Entry) bool { return e.Name == layout.Config && e.Kind != tree.IsStray })
 	c.problems = nearMisses(entries, at >= 0)
 	if at < 0 {
 		if p := slices.IndexFunc(c.problems, func(p v1alpha1.Problem) bool { return p.Severity == v1alpha1.Error }); p >= 0 {
@@ -248,10 +249,10 @@ func (r *Reader) configuration(t tree) (configuration, error) {
 		}
 		return c, nil
 	}
-	if entries[at].kind != fileEntry {
+	if entries[at].Kind != tree.IsFile {
 		return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: layout.Config, Message: "is not a file"}), nil
 	}
-	d, err := r.decode(t, &found{path: layout.Config, hash: entries[at].hash})
+	d, err := r.decode(t, &found{path: layout.Config, hash: entries[at].Hash})
 	if err != nil {
 		return c, err
 	}
@@ -261,15 +262,15 @@ func (r *Reader) configuration(t tree) (configuration, error) {
 // recordedEnvironment is the environment that the first record below a folder was written in; "": no record names one.
 // Without this check a lost rampart.yaml would end approvals, and leave its worker deployments to a bot of another
 // identity.
-func (r *Reader) recordedEnvironment(t tree, dir string) (string, error) {
-	at, ok, err := lookup(t, dir)
-	if err != nil || !ok || at.kind != dirEntry {
+func (r *Reader) recordedEnvironment(t tree.Tree, dir string) (string, error) {
+	at, ok, err := tree.Lookup(t, dir)
+	if err != nil || !ok || at.Kind != tree.IsFolder {
 		return "", err
 	}
 	var in func(dir, hash string, depth int) (string, error)
 	in = func(dir, hash string, depth int) (string, error) {
-		entries, err := t.list(dir, hash)
-		var bomb *TreeError
+		entries, err := t.List(dir, hash)
+		var bomb *tree.Error
 		if errors.As(err, &bomb) {
 			return "", nil // it is reported where the environment is read
 		}
@@ -277,10 +278,10 @@ func (r *Reader) recordedEnvironment(t tree, dir string) (string, error) {
 			return "", err
 		}
 		for _, e := range entries {
-			file := path.Join(dir, e.name)
+			file := path.Join(dir, e.Name)
 			switch {
-			case e.kind == fileEntry && e.name == layout.Routing:
-				d, err := r.decode(t, &found{path: file, hash: e.hash})
+			case e.Kind == tree.IsFile && e.Name == layout.Routing:
+				d, err := r.decode(t, &found{path: file, hash: e.Hash})
 				if err != nil {
 					return "", err
 				}
@@ -289,15 +290,15 @@ func (r *Reader) recordedEnvironment(t tree, dir string) (string, error) {
 						return routing.Spec.Environment, nil
 					}
 				}
-			case e.kind == dirEntry && depth > 0:
-				if name, err := in(file, e.hash, depth-1); name != "" || err != nil {
+			case e.Kind == tree.IsFolder && depth > 0:
+				if name, err := in(file, e.Hash, depth-1); name != "" || err != nil {
 					return name, err
 				}
 			}
 		}
 		return "", nil
 	}
-	return in(dir, at.hash, recordDepth)
+	return in(dir, at.Hash, recordDepth)
 }
 
 // recordDepth is how many folders there are above a record's own below an output that has others below it: environment,
@@ -337,13 +338,13 @@ func (c configuration) decoded(d decoded) configuration {
 
 // nearMisses are files at the root that are meant to be rampart.yaml, or may be: beside one they are a warning. Without
 // one they are an error, since else everything that they demand, such as approval, would be off.
-func nearMisses(entries []entry, beside bool) []v1alpha1.Problem {
+func nearMisses(entries []tree.Entry, beside bool) []v1alpha1.Problem {
 	var out []v1alpha1.Problem
 	for _, e := range entries {
-		if e.kind != fileEntry && e.kind != otherEntry || !isNearMiss(e.name) {
+		if e.Kind != tree.IsFile && e.Kind != tree.IsOther || !isNearMiss(e.Name) {
 			continue
 		}
-		p := v1alpha1.Problem{Severity: v1alpha1.Error, File: e.name, Suggestion: layout.Config,
+		p := v1alpha1.Problem{Severity: v1alpha1.Error, File: e.Name, Suggestion: layout.Config,
 			Message: "is not read: the configuration is in " + layout.Config + ", and there is none. Rename or remove the file"}
 		if beside {
 			p.Severity, p.Message = v1alpha1.Warning, "is not read: the configuration is in "+layout.Config+". Remove the file"

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 )
 
 // searchPause is after how long a search for what could be used last is made again that was cut short. A bot that runs
@@ -16,13 +17,13 @@ const searchPause = 10 * time.Minute
 // earlier visits the trees of the commits before a tip, the newest first, until visit says false: those of its history,
 // then those that the branch had before it was rewritten, as far as the mirror has them. A tree may come twice. False:
 // the search was cut short, and is made again after searchPause.
-func (r *Repository) earlier(ctx context.Context, tip git.Tip, visit func(tree) (more bool)) (whole bool) {
+func (r *Repository) earlier(ctx context.Context, tip git.Tip, visit func(tree.Tree) (more bool)) (whole bool) {
 	bounded, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
 	done := false
 	look := func(from git.Hash, here bool) error {
 		return r.recent(bounded, git.Tip{Branch: tip.Branch, Commit: from}, here, func(c git.CommitInfo) (bool, error) {
-			done = c.Hash != tip.Commit && !visit(commitTree{ctx, r.mirror, c.Tree})
+			done = c.Hash != tip.Commit && !visit(tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: c.Tree})
 			return !done, nil
 		})
 	}

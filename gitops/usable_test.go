@@ -13,6 +13,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -173,8 +174,8 @@ func TestUsableBeforeItWasRewritten(t *testing.T) {
 func TestLastReadablePolicies(t *testing.T) {
 	const judges = "package rampart.rollout\n"
 	for name, breaks := range map[string]gittest.Commit{
-		"too large":   {Write: map[string]string{"policies/a.rego": strings.Repeat("# too large\n", MaxFileSize/10)}},
-		"data":        {Write: map[string]string{"data.yaml": strings.Repeat("# too large\n", MaxFileSize/10)}},
+		"too large":   {Write: map[string]string{"policies/a.rego": strings.Repeat("# too large\n", tree.MaxFileSize/10)}},
+		"data":        {Write: map[string]string{"data.yaml": strings.Repeat("# too large\n", tree.MaxFileSize/10)}},
 		"gone":        {Delete: []string{"policies/a.rego"}},
 		"named, gone": {Write: map[string]string{layout.Config: apartWith(soundA+`, policies: [policies/a.rego, policies/none.rego], data: [data.yaml]`, soundB)}},
 	} {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -15,7 +16,7 @@ func (r *Reader) environment(blank environment, owners map[string]string) (*envi
 	e := &environment{}
 	*e = blank
 	err := e.read(owners)
-	var bomb *TreeError
+	var bomb *tree.Error
 	if errors.As(err, &bomb) {
 		return r.asReadLast(blank, bomb, owners)
 	}
@@ -37,12 +38,12 @@ func (r *Reader) remember(e *environment) {
 
 // asReadLast reads an environment from the last tree from which that works, with its records as they are if these can
 // be read.
-func (r *Reader) asReadLast(blank environment, bomb *TreeError, owners map[string]string) (*environment, error) {
+func (r *Reader) asReadLast(blank environment, bomb *tree.Error, owners map[string]string) (*environment, error) {
 	p := v1alpha1.Problem{Severity: v1alpha1.Error, File: bomb.Path, Message: bomb.Error()}
 	var found *environment
 	var failed error
 	r.before(&blank, p, func(was readLast) (more bool) {
-		for _, records := range []tree{blank.out, was.out} { // those of before only where the present ones cannot be read
+		for _, records := range []tree.Tree{blank.out, was.out} { // those of before only where the present ones cannot be read
 			e := blank
 			e.tree, e.out, e.world.Unusable, e.world.Unrecorded = was.specs, records, asBefore(p), records != blank.out
 			err := e.read(owners)
@@ -94,7 +95,7 @@ func (e *environment) judgedAsBefore() error {
 
 // policiesAt reads policies and data as an earlier tree has them, by its own configuration; nil: they could not be read
 // there either.
-func (e *environment) policiesAt(t tree) (*rollout.EnvironmentWorld, error) {
+func (e *environment) policiesAt(t tree.Tree) (*rollout.EnvironmentWorld, error) {
 	c, err := e.configuration(t)
 	if err != nil {
 		return nil, err
@@ -115,7 +116,7 @@ func (e *environment) policiesAt(t tree) (*rollout.EnvironmentWorld, error) {
 // neverRead reports whether a tree cannot be read, or not any more, however often it is tried: what an earlier commit
 // had may be gone from the mirror.
 func neverRead(err error) bool {
-	var bomb *TreeError
+	var bomb *tree.Error
 	var missing *git.MissingObjectError
 	return errors.As(err, &bomb) || errors.As(err, &missing)
 }
@@ -134,7 +135,7 @@ func (r *Reader) before(e *environment, p v1alpha1.Problem, visit func(readLast)
 		return
 	}
 	found := false
-	whole := r.last.earlier(func(t tree) bool {
+	whole := r.last.earlier(func(t tree.Tree) bool {
 		found = !visit(readLast{specs: t, out: t})
 		return !found
 	})
@@ -147,10 +148,10 @@ func (r *Reader) before(e *environment, p v1alpha1.Problem, visit func(readLast)
 }
 
 // asReader is a tree that was read earlier, with the context of the reader of another one.
-func asReader(was, is tree) tree {
-	t, ok := was.(commitTree)
-	if here, same := is.(commitTree); ok && same {
-		return t.within(here.ctx)
+func asReader(was, is tree.Tree) tree.Tree {
+	t, ok := was.(tree.Commit)
+	if here, same := is.(tree.Commit); ok && same {
+		return t.Within(here.Ctx)
 	}
 	return was
 }

@@ -194,7 +194,7 @@ func TestSeventhRollout(t *testing.T) {
 	require.Equal(t, calls, w.calls())
 	require.LessOrEqual(t, len(w.listed()), 5)
 	b.stop() // another one looks at once, and not when its time has come
-	// The server deletes the oldest that it knows to be drained, and may have missed that of one (docs/compatibility.md).
+	// The server deletes the oldest that it knows to be drained, and can have missed one (docs/compatibility.md).
 	w.eventually("the files of what the server deleted are gone", func() bool {
 		w.once()
 		listed, files := w.listed(), 0

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -86,7 +86,7 @@ func WalkFiles(name string, extensions ...string) ([]string, error) {
 	return out, err
 }
 
-// ReadFile reads a file of a repository, up to one byte more than gitops.MaxFileSize: the decoder refuses the larger
+// ReadFile reads a file of a repository, up to one byte more than tree.MaxFileSize: the decoder refuses the larger
 // ones.
 func ReadFile(name string) (string, error) {
 	f, err := os.Open(name)
@@ -99,6 +99,6 @@ func ReadFile(name string) (string, error) {
 
 // readLimited reads one byte more than is allowed at most: who decodes it says that it is too large.
 func readLimited(r io.Reader) (string, error) {
-	data, err := io.ReadAll(io.LimitReader(r, gitops.MaxFileSize+1))
+	data, err := io.ReadAll(io.LimitReader(r, tree.MaxFileSize+1))
 	return string(data), err
 }

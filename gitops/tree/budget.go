@@ -1,0 +1,73 @@
+package tree
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// Bounds of what an environment may have in one folder of specs or policies, or in its output. A few kilobytes of tree
+// objects that name each other can be more files than any machine has room for, or deeper than any path is long.
+const (
+	maxEntries = 500_000
+	MaxPath    = 4096 // bytes
+)
+
+// Error says that a tree is larger than any that is meant, or has a folder that can never be read.
+type Error struct {
+	// Path is where it was noticed.
+	Path string
+	what string
+}
+
+// Error says which bound was passed, or what is wrong with the folder.
+func (e *Error) Error() string { return e.what }
+
+// Budget is what is left of the bounds of one walk.
+type Budget struct{ Left int }
+
+// NewBudget is that of one walk.
+func NewBudget() *Budget { return &Budget{maxEntries} }
+
+// Count takes an entry from the budget.
+func (b *Budget) Count(dir, name string) error {
+	if b.Left--; b.Left >= 0 && len(dir)+len("/")+len(name) <= MaxPath {
+		return nil
+	}
+	return b.Enter(path.Join(dir, name))
+}
+
+// Join is path.Join of a folder and what is in it. Most of these paths need no cleaning: it only puts them
+// together.
+func Join(dir, name string) string {
+	if dir == "." || name == "" || name[0] == '.' || strings.IndexByte(name, '/') >= 0 || path.Clean(dir) != dir {
+		return path.Join(dir, name)
+	}
+	return dir + "/" + name
+}
+
+// Take takes entries from the budget that were counted before.
+func (b *Budget) Take(n int, path string) error {
+	b.Left -= n
+	return b.Enter(path)
+}
+
+// Enter checks the bounds at a directory.
+func (b *Budget) Enter(path string) error {
+	switch {
+	case b.Left < 0:
+		return &Error{Path: cut(path), what: fmt.Sprintf("there are more than %d files and folders", maxEntries)}
+	case len(path) > MaxPath:
+		return &Error{Path: cut(path), what: fmt.Sprintf("folders are nested deeper than a path of %d bytes", MaxPath)}
+	}
+	return nil
+}
+
+// cut keeps the beginning of a path for a message.
+func cut(path string) string {
+	const most = 100
+	if len(path) <= most {
+		return path
+	}
+	return path[:most] + "..."
+}
