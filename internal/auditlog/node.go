@@ -189,12 +189,6 @@ func (n *node) with(key string, value *node) *node {
 	return merge(n, &node{object: true, members: []member{{[]byte(`"` + key + `"`), value}}})
 }
 
-// without is an object without a member. The key needs no escapes.
-func (n *node) without(key string) *node {
-	quoted := `"` + key + `"`
-	return &node{object: true, members: slices.DeleteFunc(slices.Clone(n.members), func(m member) bool { return string(m.key) == quoted })}
-}
-
 // unmarshal reads a value that may be missing.
 func (n *node) unmarshal(into any) error {
 	if n == nil {

@@ -76,12 +76,12 @@ func Read(ctx context.Context, archive Archive, ref string, q Query) iter.Seq2[D
 	return func(yield func(Decision, error) bool) {
 		seen := map[string]bool{}
 		for p := range ahead(ctx, reader{archive, ref, q}) {
-			for i, d := range p.decisions {
-				if q.LatestOnly && seen[p.about[i]] {
+			for _, d := range p.decisions {
+				if q.LatestOnly && seen[d.about] {
 					continue
 				}
-				seen[p.about[i]] = q.LatestOnly
-				if !yield(d, nil) {
+				seen[d.about] = q.LatestOnly
+				if !yield(d.Decision, nil) {
 					return
 				}
 			}
@@ -111,10 +111,9 @@ func (f file) foreign(err error) error {
 	return foreign(f.ref, fmt.Errorf("read segment %s: %w", f.name, err))
 }
 
-// part is some of a segment's decisions, and what each is about.
+// part is some of a segment's decisions.
 type part struct {
-	about     []string
-	decisions []Decision
+	decisions []told
 	// err is the last thing that is given.
 	err error
 }
@@ -140,11 +139,7 @@ func (f file) parts(q Query, give func(part) bool) {
 		slices.Reverse(all)
 	}
 	for some := range slices.Chunk(all, maxPart) {
-		next := part{about: make([]string, len(some)), decisions: make([]Decision, len(some))}
-		for i, d := range some {
-			next.about[i], next.decisions[i] = d.about, d.Decision
-		}
-		if !give(next) {
+		if !give(part{decisions: some}) {
 			return
 		}
 	}
@@ -153,37 +148,49 @@ func (f file) parts(q Query, give func(part) bool) {
 // decisions are those of a segment that a query asks for, in no order. Each is made while its record is there alone:
 // the records of a whole segment are ten times as many objects to collect.
 func (f file) decisions(q Query) (out []told, err error) {
+	records := f.records(q.Deployment)
+	if q.LatestOnly {
+		records = latest(records)
+	}
 	var restored restorer
-	var last record // of the latest only: what follows may be about the same
-	add := func(r record) error {
-		if r.line == nil || !q.Wants(r.at) {
-			return nil
+	for r, err := range records {
+		if err != nil {
+			return nil, err
+		}
+		if !q.Wants(r.at) {
+			continue
 		}
 		d, err := restored.decision(r)
 		if err != nil {
-			return f.foreign(err)
+			return nil, f.foreign(err)
 		}
 		out = append(out, told{r.about, d})
-		return nil
 	}
-	for r, err := range f.records(q.Deployment) {
-		if err != nil {
-			return nil, err
-		}
-		if q.LatestOnly && last.about == r.about {
-			if !r.at.Before(last.at) {
+	return out, nil
+}
+
+// latest gives the newest of those records that follow each other and are about the same.
+func latest(records iter.Seq2[record, error]) iter.Seq2[record, error] {
+	return func(yield func(record, error) bool) {
+		var last record
+		for r, err := range records {
+			switch {
+			case err != nil:
+				yield(record{}, err)
+				return
+			case last.line != nil && last.about != r.about:
+				if !yield(last, nil) {
+					return
+				}
+				last = r
+			case !r.at.Before(last.at):
 				last = r
 			}
-			continue
 		}
-		if q.LatestOnly {
-			r, last = last, r
-		}
-		if err := add(r); err != nil {
-			return nil, err
+		if last.line != nil {
+			yield(last, nil)
 		}
 	}
-	return out, add(last)
 }
 
 // records are those of a segment that are about a worker deployment; "" is any.

@@ -199,16 +199,19 @@ func merged(segments []iter.Seq2[record, error]) iter.Seq2[record, error] {
 			next func() (record, error, bool)
 		}
 		var heads []head
+		advance := func(at int, next func() (record, error, bool)) error {
+			r, err, ok := next()
+			if ok && err == nil {
+				heads = slices.Insert(heads, at, head{r, next})
+			}
+			return err
+		}
 		for _, s := range segments {
 			next, stop := iter.Pull2(s)
 			defer stop()
-			r, err, ok := next()
-			if err != nil {
+			if err := advance(len(heads), next); err != nil {
 				yield(record{}, err)
 				return
-			}
-			if ok {
-				heads = append(heads, head{r, next})
 			}
 		}
 		for len(heads) > 0 {
@@ -218,16 +221,14 @@ func merged(segments []iter.Seq2[record, error]) iter.Seq2[record, error] {
 					least = i
 				}
 			}
-			if !yield(heads[least].record, nil) {
+			first := heads[least]
+			if !yield(first.record, nil) {
 				return
 			}
-			r, err, ok := heads[least].next()
-			if err != nil {
+			heads = slices.Delete(heads, least, least+1)
+			if err := advance(least, first.next); err != nil {
 				yield(record{}, err)
 				return
-			}
-			if heads[least].record = r; !ok {
-				heads = slices.Delete(heads, least, least+1)
 			}
 		}
 	}
@@ -298,7 +299,7 @@ func (p *patcher) read(text []byte) (record, error) {
 		if p.last.line == nil || p.last.about != r.about {
 			return record{}, fmt.Errorf("it is a patch, and the line before it is not about %q", r.about)
 		}
-		line = merge(p.last.line, line.without(patchField))
+		line = merge(p.last.line, line.with(patchField, null))
 	}
 	r.line = line
 	if err := line.get("timestamp").unmarshal(&r.at); err != nil {
