@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -62,8 +61,6 @@ type Mirror struct {
 	state state
 	// offers is what the server said that it can do; nil: it was not asked in this run.
 	offers *capability.List
-	// filled is how often the mirror was emptied in this run.
-	filled atomic.Int64
 	// refusals are how often in a row the server did not give objects that it had left out before.
 	refusals int
 
@@ -173,7 +170,6 @@ func (m *Mirror) rebuild(reason error) error {
 
 func (m *Mirror) empty() error {
 	m.state = newState()
-	m.filled.Add(1)
 	return m.store.reset(func() error {
 		m.store.partial = false
 		return createLayout(m.dir, m.url)

@@ -64,7 +64,7 @@ func (m *Mirror) becomePartial() error {
 func (m *Mirror) Partial() bool { return m.store.isPartial() }
 
 // Filled is how often the mirror was emptied, to be filled anew, since it was opened.
-func (m *Mirror) Filled() int { return int(m.filled.Load()) }
+func (m *Mirror) Filled() int { return m.store.timesEmptied() }
 
 // Lacking are those of some objects that the mirror has not got, each once.
 func (m *Mirror) Lacking(objects []Hash) []Hash { return m.store.lacking(objects) }
@@ -79,8 +79,7 @@ func (m *Mirror) Bring(ctx context.Context, blobs []Hash) error {
 		return nil
 	}
 	if !m.store.isPartial() {
-		_, err := m.Blob(missing[0], 0)
-		return err
+		return m.store.needed(&MissingObjectError{Hash: missing[0], kind: plumbing.BlobObject, filled: m.Filled()})
 	}
 	ctx, give, err := m.take(ctx)
 	if err != nil {

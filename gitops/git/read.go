@@ -71,9 +71,14 @@ func (s *store) read(h Hash, w want) ([]byte, error) {
 
 // emptiedSince says whether the store was emptied since it was for the so manieth time.
 func (s *store) emptiedSince(filled int) bool {
+	return s.timesEmptied() != filled
+}
+
+// timesEmptied is how often the store was emptied.
+func (s *store) timesEmptied() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.filled != filled
+	return s.filled
 }
 
 // readPacked reads an object that is on disk. Errors: *damageError where the disk is not as it should be.

@@ -83,7 +83,7 @@ func (r *Reconciler) stillHold(ctx context.Context, tip reading, b batch, report
 		b.decisions = nil
 		return b
 	}
-	shared, hash := r.resync.Share(env.Environment.Name, r.sharedOf(env)), resync.NewConnectionHash()
+	shared, hash := r.shared(env), resync.NewConnectionHash()
 	var kept, moved []*Decision
 	for _, d := range b.decisions {
 		row := tip.row(keyOf(d))
@@ -130,7 +130,7 @@ func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.E
 	if err != nil {
 		r.Log.WarnContext(ctx, "worker deployments could not be read again", "environment", env.Environment.Name, "error", err)
 	}
-	judge, shared, hash := r.JudgeFor(env), r.resync.Share(env.Environment.Name, r.sharedOf(env)), resync.NewConnectionHash()
+	judge, shared, hash := r.JudgeFor(env), r.shared(env), resync.NewConnectionHash()
 	var out []*Decision
 	for _, d := range moved {
 		at := slices.IndexFunc(loaded, func(s rollout.Snapshot) bool { return s.Deployment == d.Snapshot.Deployment })

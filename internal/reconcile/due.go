@@ -54,7 +54,7 @@ func (r *Reconciler) forgetGone(tip reading) {
 // until Temporal or the cluster says that they moved. Those whose namespace has a group at work are neither.
 func (r *Reconciler) split(env rollout.EnvironmentWorld) (due []*rollout.Known, resting []*resync.Row) {
 	name, now := env.Environment.Name, r.Now()
-	shared, hash := r.resync.Share(name, r.sharedOf(env)), resync.NewConnectionHash()
+	shared, hash := r.shared(env), resync.NewConnectionHash()
 	for _, k := range env.Known {
 		key := resync.Key{Env: name, Name: k.Deployment}
 		if r.running.has(key) {
@@ -161,7 +161,7 @@ func (r *Reconciler) review(env rollout.EnvironmentWorld, snapshots []rollout.Sn
 // group divides an environment's snapshots by the Temporal namespaces that they are read from. Those whose namespace
 // still has a group at work wait for it.
 func (r *Reconciler) group(env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) (groups []*group) {
-	shared, hash := r.resync.Share(env.Environment.Name, r.sharedOf(env)), resync.NewConnectionHash()
+	shared, hash := r.shared(env), resync.NewConnectionHash()
 	for _, s := range snapshots {
 		key := keyOfGroup(s, hash)
 		r.running.noteKey(resync.KeyOf(&s), key)

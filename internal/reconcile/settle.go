@@ -37,14 +37,14 @@ func inReview(d *Decision) bool {
 	return d.Snapshot.Review != nil || d.Plan.Review != nil || d.Plan.Approving != nil
 }
 
-// sharedOf are the inputs that all worker deployments of an environment share.
-func (p *Planner) sharedOf(env rollout.EnvironmentWorld) resync.Shared {
-	shared := resync.Shared{Policies: p.JudgeFor(env).Digest(), Facts: said(p.withOwn(nil))}
+// shared are the inputs that all worker deployments of an environment share: the same pointer while they are the same.
+func (r *Reconciler) shared(env rollout.EnvironmentWorld) *resync.Shared {
+	shared := resync.Shared{Policies: r.JudgeFor(env).Digest(), Facts: said(r.withOwn(nil))}
 	if b, err := json.Marshal([]any{env.Environment, env.Waivers, env.PolicyProblems, env.Unusable, env.Unrecorded}); err == nil {
 		sum := sha256.Sum256(b)
 		shared.Environment = hex.EncodeToString(sum[:])
 	}
-	return shared
+	return r.resync.Share(env.Environment.Name, shared)
 }
 
 // said is what facts say, whatever their age, which always grows.

@@ -31,7 +31,7 @@ type list struct {
 	namespace  string
 	// now is the list that came last; nil: none came, or the last question failed.
 	now *rollout.Listing
-	// coming gets the answer to a question that is under way; nil: there is none.
+	// coming gets the answer to a question that was asked; nil: none was.
 	coming chan *rollout.Listing
 	// late says that the answer did not come in time, so that no cycle waits for it.
 	late bool

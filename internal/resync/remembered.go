@@ -46,14 +46,12 @@ func (t *Table) Recall(known Remembered, now time.Time) error {
 		if inTurn := now.Add(Interval * time.Duration(i) / time.Duration(len(known.Settled))); inTurn.After(until) {
 			until = inTurn
 		}
-		if !s.Due.IsZero() && s.Due.Before(until) {
-			until = s.Due
-		}
 		if most := now.Add(Interval); until.After(most) { // the clock went back
 			until = most
 		}
-		all[s.Key] = &Row{Inputs: Inputs(s.Inputs), listed: s.Key.Name.String(), Until: until, Due: s.Due, Routing: s.Routing,
-			TemporalNamespace: s.TemporalNamespace}
+		row := &Row{Inputs: Inputs(s.Inputs), listed: s.Key.Name.String(), Due: s.Due, Routing: s.Routing, TemporalNamespace: s.TemporalNamespace}
+		row.restUntil(until)
+		all[s.Key] = row
 	}
 	t.rows = all
 	return nil

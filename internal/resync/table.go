@@ -120,14 +120,19 @@ func connectionOf(k *rollout.Known) *v1alpha1.Connection {
 
 // Settle notes a decision to do nothing. It holds until the row's Due, and no longer than Interval after now.
 func (t *Table) Settle(key Key, row Row, now time.Time) {
-	row.Until, row.listed = now.Add(jittered(key.Name)), key.Name.String()
-	if !row.Due.IsZero() && row.Due.Before(row.Until) {
-		row.Until = row.Due
-	}
+	row.listed = key.Name.String()
+	row.restUntil(now.Add(jittered(key.Name)))
 	if t.rows == nil {
 		t.rows = map[Key]*Row{}
 	}
 	t.rows[key] = &row
+}
+
+// restUntil has a row hold until a time, but no longer than until its Due.
+func (r *Row) restUntil(at time.Time) {
+	if r.Until = at; !r.Due.IsZero() && r.Due.Before(at) {
+		r.Until = r.Due
+	}
 }
 
 // Drop makes a worker deployment due.
