@@ -11,7 +11,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/metrics"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
-	"github.com/rampart-gitops/rampart/policy/sandbox"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // maxAnswers bounds the answers to one expression.
@@ -26,7 +26,7 @@ const askedValue = "result"
 // undefined. Errors: an action that the document does not have, an expression that does not compile, an error of a
 // builtin, and bounds as for policies.
 func (e *Engine) Ask(ctx context.Context, d *Document, actionID, expression string) (answers []map[string]json.RawMessage, err error) {
-	defer sandbox.Recovered(&err)
+	defer parse.Recovered(&err)
 	input := d.SpecInput()
 	if actionID != "" {
 		var ok bool
@@ -42,21 +42,13 @@ func (e *Engine) Ask(ctx context.Context, d *Document, actionID, expression stri
 	if err != nil {
 		return nil, fmt.Errorf("compile expression: %w", err)
 	}
-	var got []map[string]json.RawMessage
-	asking := asking{compiler, body, question{input: input, now: d.now, budget: sandbox.NewBudget(ctx, e.bounds)}}
-	err = e.guarded(guard{e.books[0], "", d.environment, e.bounds.Timeout}, func() (err error) {
-		got, err = p.answers(asking)
-		return err
-	})
-	var spent exhausted
-	var running unstoppable
-	switch {
-	case errors.As(err, &spent), errors.As(err, &running):
+	asking := asking{compiler, body, question{input: input, now: d.now, budget: newBudget(ctx, e.bounds)}}
+	defer e.watch(e.books[0], "", e.bounds.Timeout)()
+	answers, err = p.answers(asking)
+	if spent := exhausted(""); errors.As(err, &spent) {
 		return nil, fmt.Errorf("the expression %w", err)
-	case err != nil:
-		return nil, err
 	}
-	return got, nil
+	return answers, err
 }
 
 // asking is an expression and what it is asked on.
@@ -69,9 +61,9 @@ type asking struct {
 // answers evaluates an expression. What it answers is bounded by the patience of who waits alone.
 func (p *policies) answers(q asking) (answers []map[string]json.RawMessage, err error) {
 	err = topdown.NewQuery(q.body).WithQueryCompiler(q.compiler).WithCompiler(p.compiler).WithStore(p.data.store).WithTransaction(p.data.txn).
-		WithBaseCache(p.data).WithBuiltins(p.builtins).WithInput(ast.NewTerm(q.input)).WithTime(q.now).WithCancel(q.budget).
+		WithBaseCache(p.data).WithInput(ast.NewTerm(q.input)).WithTime(q.now).WithCancel(q.budget).
 		WithStrictBuiltinErrors(true).WithMetrics(metrics.NoOp()).
-		Iter(q.budget.Context(), func(r topdown.QueryResult) error {
+		Iter(q.budget.ctx, func(r topdown.QueryResult) error {
 			if len(answers) == maxAnswers {
 				return fmt.Errorf("more than %d answers", maxAnswers)
 			}
@@ -79,15 +71,15 @@ func (p *policies) answers(q asking) (answers []map[string]json.RawMessage, err 
 			answers = append(answers, one)
 			return err
 		})
-	if q.budget.Spent() != "" {
-		return nil, exhausted(q.budget.Spent())
+	if q.budget.spent != "" {
+		return nil, exhausted(q.budget.spent)
 	}
 	return answers, err
 }
 
 // compileExpression compiles an expression: one that is a value is bound to a variable.
 func (p *policies) compileExpression(expression string, input ast.Value) (ast.QueryCompiler, ast.Body, error) {
-	options := ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: sandbox.Capabilities()}
+	options := ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: parse.Capabilities()}
 	body, err := ast.ParseBodyWithOpts(expression, options)
 	if err != nil {
 		return nil, nil, err

@@ -149,12 +149,11 @@ func plainAsks(b *testing.B, cfg Config, p rollout.Proposal) []plainAsk {
 }
 
 func BenchmarkInput(b *testing.B) {
-	e := Compile(Config{})
 	s, p := snapshot(b), proposal()
 	b.ReportAllocs()
 	defer cpu(b)()
 	for b.Loop() {
-		if _, err := newDocument(&s, &p, e.terms); err != nil {
+		if _, err := newDocument(&s, &p); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,16 +1,13 @@
 package policy
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/rampart-gitops/rampart/policy/parse"
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
@@ -46,39 +43,9 @@ type bookConfig struct {
 	data             []parse.DataFile
 	total            bool
 	only             map[string]bool
-	// limit of time for the modules.
-	limit time.Duration
 }
 
-// newRulebook makes a rulebook within a time. Untrusted modules can take for ever to compile, such as types of values
-// within values within values. A compilation that takes too long is left to itself, and the library speaks alone.
 func newRulebook(cfg bookConfig) *rulebook {
-	if len(cfg.modules) == 0 {
-		return makeRulebook(cfg)
-	}
-	b, err := sandbox.Within(cfg.limit, func() (*rulebook, error) { return makeRulebook(cfg), nil })
-	switch {
-	case errors.Is(err, sandbox.ErrSlow):
-		return refused(cfg, fmt.Sprintf("reading and compiling them takes more than %s", cfg.limit))
-	case err != nil:
-		return refused(cfg, err.Error())
-	}
-	return b
-}
-
-// refused is the rulebook of a library whose modules can't be read.
-func refused(cfg bookConfig, why string) *rulebook {
-	modules := cfg.modules
-	cfg.modules = nil
-	b := makeRulebook(cfg)
-	b.add(parse.Problem{Path: "policies", Message: parse.Cut(why, parse.MaxMessage)})
-	for _, m := range modules {
-		b.digest = "sha256:" + sum([]byte(b.digest+m.Source))
-	}
-	return b
-}
-
-func makeRulebook(cfg bookConfig) *rulebook {
 	b := &rulebook{ours: map[string]bool{}, total: cfg.total, only: cfg.only, foreign: len(cfg.modules) > 0}
 	s := &source{book: b}
 	for _, m := range cfg.library {
@@ -229,15 +196,13 @@ func names(err error, m *ast.Module) bool {
 }
 
 func compileModules(modules []*ast.Module, data map[string]any) (c *ast.Compiler, err error) {
-	defer sandbox.Recovered(&err)
+	defer parse.Recovered(&err)
 	set := make(map[string]*ast.Module, len(modules))
 	for i, m := range modules {
 		set[fmt.Sprintf("%04d", i)] = m
 	}
-	c = ast.NewCompiler().WithCapabilities(sandbox.Capabilities()).WithDefaultRegoVersion(ast.RegoV1).
+	c = ast.NewCompiler().WithCapabilities(parse.Capabilities()).WithDefaultRegoVersion(ast.RegoV1).
 		SetErrorLimit(parse.MaxProblems).WithPathConflictsCheck(func(path []string) (bool, error) { return parse.HasPath(data, path), nil })
-	c.WithStageAfterID(ast.StageSetGraph, ast.CompilerStageDefinition{Name: "CheckDepth", MetricName: "check_depth", Stage: sandbox.CheckDepth})
-	c.WithStageAfterID(ast.StageSetGraph, ast.CompilerStageDefinition{Name: "CheckWidth", MetricName: "check_width", Stage: sandbox.CheckWidth})
 	if c.Compile(set); c.Failed() {
 		return c, c.Errors
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/testneed"
 	"github.com/rampart-gitops/rampart/policy/parse"
 	"github.com/rampart-gitops/rampart/policy/policytest"
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 	"github.com/rampart-gitops/rampart/rego"
 )
 
@@ -115,8 +114,8 @@ func TestForbiddenBuiltins(t *testing.T) {
 	printing := of("package rampart.rollout\n\nwarn contains {\"rule\": \"a\", \"msg\": \"b\"} if print(input)\n")
 	require.Empty(t, printing.Problems(), "print is taken out")
 	require.Equal(t, "a", judge(t, printing, ramp()).Findings[0].Rule)
-	require.NotNil(t, sandbox.Capabilities().AllowNet, "nil would allow every host")
-	for _, b := range sandbox.Capabilities().Builtins {
+	require.NotNil(t, parse.Capabilities().AllowNet, "nil would allow every host")
+	for _, b := range parse.Capabilities().Builtins {
 		require.True(t, !b.Nondeterministic || b.Name == ast.NowNanos.Name, b.Name)
 	}
 }
@@ -155,7 +154,7 @@ todo_test_later if false
 
 test_error if to_number("x") == 1
 `}
-	report := RunTests(t.Context(), Config{Modules: []parse.Module{policy, tests}, Data: []parse.DataFile{{Path: "data.yaml", Content: "acme: {limit: 10}"}}})
+	report := RunTests(t.Context(), Config{Modules: []parse.Module{policy, tests}, Data: []parse.DataFile{{Path: "data.yaml", Content: "acme: {limit: 10}"}}}, nil)
 	require.Empty(t, report.Problems)
 	require.False(t, passed(report))
 	got := map[string]TestStatus{}
@@ -175,10 +174,10 @@ test_error if to_number("x") == 1
 	}
 	require.Equal(t, []int{7, 8}, report.Coverage[i].NotCovered)
 
-	broken := RunTests(t.Context(), Config{Modules: []parse.Module{policy, {Path: "x_test.rego", Source: "nonsense"}}})
+	broken := RunTests(t.Context(), Config{Modules: []parse.Module{policy, {Path: "x_test.rego", Source: "nonsense"}}}, nil)
 	require.NotEmpty(t, broken.Problems)
 	require.False(t, passed(broken))
-	require.False(t, passed(RunTests(t.Context(), Config{Modules: []parse.Module{policy}})), "a run without tests does not pass")
+	require.False(t, passed(RunTests(t.Context(), Config{Modules: []parse.Module{policy}}, nil)), "a run without tests does not pass")
 }
 
 func TestManyBrokenModules(t *testing.T) {

@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"slices"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy/parse"
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // Bounds of what is read and shown.
@@ -46,7 +48,13 @@ type Config struct {
 	// whose name begins so. Nil: none.
 	Waivable []string
 	// Bounds of one query.
-	Bounds sandbox.Bounds
-	// Stuck is what the Engines of a process have in common; nil: this one is by itself.
-	Stuck *Stuck
+	Bounds Bounds
+	// Overrun is told of an evaluation of untrusted policies that does not end in its time, and could not be stopped:
+	// the finding says which. The evaluation goes on, and its caller waits for ever. Nil: there is none to tell.
+	Overrun func(rollout.Finding)
+}
+
+// Trusted reports whether all policies are the library's: its rules end soon, whatever data and input they are given.
+func (c Config) Trusted() bool {
+	return len(c.Modules) == 0 && !slices.ContainsFunc(c.Floor, func(l Layer) bool { return len(l.Modules) > 0 })
 }

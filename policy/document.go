@@ -45,11 +45,11 @@ type matter struct {
 
 // NewDocument makes the document of a proposal. It fails on facts that are no JSON.
 func NewDocument(s rollout.Snapshot, p rollout.Proposal) (*Document, error) {
-	return newDocument(&s, &p, nil)
+	return newDocument(&s, &p)
 }
 
-func newDocument(s *rollout.Snapshot, p *rollout.Proposal, terms input.Encoder) (*Document, error) {
-	d, err := newSpecDocument(s, terms)
+func newDocument(s *rollout.Snapshot, p *rollout.Proposal) (*Document, error) {
+	d, err := newSpecDocument(s)
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +63,8 @@ func newDocument(s *rollout.Snapshot, p *rollout.Proposal, terms input.Encoder) 
 	return d, nil
 }
 
-func newSpecDocument(s *rollout.Snapshot, terms input.Encoder) (*Document, error) {
-	subject, err := input.Subject(s, terms)
+func newSpecDocument(s *rollout.Snapshot) (*Document, error) {
+	subject, err := input.Subject(s)
 	if err != nil {
 		return nil, err
 	}

@@ -1,15 +1,11 @@
 package policy
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
-	"github.com/rampart-gitops/rampart/policy/input"
 	"github.com/rampart-gitops/rampart/policy/parse"
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
@@ -22,12 +18,9 @@ type Engine struct {
 	problems []parse.Problem
 	// broken are the problems as findings, on every action.
 	broken   []rollout.Finding
-	bounds   sandbox.Bounds
+	bounds   Bounds
 	waivable []string
-	terms    input.Encoder
-	stuck    *Stuck
-	// foreign says that a book has modules beside the library's.
-	foreign bool
+	overrun  func(rollout.Finding)
 }
 
 // Compile prepares policies. It always gives an Engine: what is broken is left out, held against every raise, and
@@ -36,19 +29,14 @@ func Compile(cfg Config) *Engine {
 	if cfg.Library == nil {
 		cfg.Library = library.Modules()
 	}
-	if cfg.Stuck == nil {
-		cfg.Stuck = new(Stuck)
-	}
-	e := &Engine{bounds: cfg.Bounds.OrDefault(), stuck: cfg.Stuck, waivable: slices.Sorted(slices.Values(cfg.Waivable)),
-		terms: input.NewEncoder(reflect.TypeFor[v1alpha1.WorkerDeploymentSpec]())}
-	e.books = append([]*rulebook{newRulebook(bookConfig{library: cfg.Library, modules: cfg.Modules, data: cfg.Data, total: true, limit: e.bounds.Compile})},
+	e := &Engine{bounds: cfg.Bounds.OrDefault(), overrun: cfg.Overrun, waivable: slices.Sorted(slices.Values(cfg.Waivable))}
+	e.books = append([]*rulebook{newRulebook(bookConfig{library: cfg.Library, modules: cfg.Modules, data: cfg.Data, total: true})},
 		e.floor(cfg)...)
 	e.problems = parse.Conflicts(cfg.Data)
 	var digests []string
 	for _, b := range e.books {
 		e.problems = append(e.problems, b.problems...)
 		digests = append(digests, b.digest)
-		e.foreign = e.foreign || b.foreign
 	}
 	for _, l := range append([]Layer{{Problems: cfg.Problems}}, cfg.Floor...) {
 		e.problems = append(e.problems, l.Problems...)
@@ -70,7 +58,6 @@ func Compile(cfg Config) *Engine {
 // other is the library with its parameters; only the rules that are configured there have a say.
 func (e *Engine) floor(cfg Config) []*rulebook {
 	own := floorConfig(cfg)
-	own.limit = e.bounds.Compile
 	var out []*rulebook
 	if len(own.modules) > 0 {
 		out = append(out, newRulebook(own))

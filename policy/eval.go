@@ -1,38 +1,30 @@
 package policy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"sync/atomic"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy/parse"
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
-
-// judging is what is judged.
-type judging struct {
-	ctx context.Context
-	*Document
-}
 
 // judgement is one call of Judge.
 type judgement struct {
-	judging
+	ctx context.Context
+	*Document
 	engine *Engine
+	// held are findings about all.
+	held []rollout.Finding
 	// slow are packages that used up what they may use, and what they used up: what is beside the library in them is
 	// not asked again in this call.
 	slow map[slowKey]string
-	// asked counts queries, and at is whose the last one was, for who waits for them to end.
-	asked atomic.Int64
-	at    atomic.Pointer[slowKey]
 }
 
 type slowKey struct {
@@ -57,7 +49,7 @@ func (j *judgement) ask(b *rulebook, pkg string, input ast.Value) results {
 	out := results{sets: make(map[string]reading, len(p.sets))}
 	key := slowKey{b, pkg}
 	if j.slow[key] == "" {
-		if why := cmp.Or(b.quarantine.excluded(pkg), j.engine.refused(b, j.environment)); why != "" {
+		if why := b.quarantine.excluded(pkg); why != "" {
 			j.slow[key] = why
 		}
 	}
@@ -138,17 +130,16 @@ func (j *judgement) one(b *rulebook, of slowSet, input ast.Value, out *results) 
 
 // run asks the policies of a book.
 func (j *judgement) run(key *slowKey, q query, input ast.Value) ([]reading, error) {
-	j.at.Store(key)
-	j.asked.Add(1)
-	ask := j.question(input)
 	if key.book.foreign {
-		defer func() { key.book.quarantine.charge(key.pkg, ask.budget.Used()) }()
+		start := time.Now()
+		defer func() { key.book.quarantine.charge(key.pkg, time.Since(start)) }()
+		defer j.engine.watch(key.book, key.pkg, j.engine.bounds.Timeout)()
 	}
-	return key.book.all.run(q, ask)
+	return key.book.all.run(q, j.question(input))
 }
 
 func (j *judgement) question(input ast.Value) question {
-	return question{input: input, now: j.now, budget: sandbox.NewBudget(j.ctx, j.engine.bounds)}
+	return question{input: input, now: j.now, budget: newBudget(j.ctx, j.engine.bounds)}
 }
 
 // fail notes a failure, once.
@@ -166,7 +157,7 @@ func (j *judgement) failure(b *rulebook, pkg string, err error) rollout.Finding 
 	f := rollout.Finding{Package: pkg, Rule: "policy.error", Effect: rollout.HoldEffect}
 	var evalError *topdown.Error
 	var spent exhausted
-	var fell sandbox.Panicked
+	var fell parse.Panicked
 	switch {
 	case j.ctx.Err() != nil:
 		f.Rule, f.Message = "policy.cancelled", "the evaluation was cancelled"

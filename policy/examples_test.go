@@ -34,7 +34,7 @@ func TestExamples(t *testing.T) {
 				cfg.Data = append(cfg.Data, parse.DataFile{Path: name, Content: string(text)})
 			}
 		}
-		report := RunTests(t.Context(), cfg)
+		report := RunTests(t.Context(), cfg, nil)
 		require.True(t, passed(report), "%s: %+v", folder, report)
 		require.Len(t, report.Results, tests, folder)
 		require.Empty(t, Compile(cfg).Problems(), folder)

@@ -15,7 +15,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy/explain"
 	"github.com/rampart-gitops/rampart/policy/parse"
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // Explanation is why policy says what it says of an action.
@@ -29,8 +28,13 @@ const explainFactor = 4
 // evaluates again, slowly: each helper anew, no shortcut taken. It fails for an action that the document does not have
 // or that no package is asked about, and when ctx ends.
 func (e *Engine) Explain(ctx context.Context, d *Document, actionID string) (Explanation, error) {
+	return e.ExplainHeld(ctx, d, actionID, nil)
+}
+
+// ExplainHeld is Explain with more findings, as JudgeHeld has them.
+func (e *Engine) ExplainHeld(ctx context.Context, d *Document, actionID string, held []rollout.Finding) (Explanation, error) {
 	pkg, input, kind := parse.PackageSpec, d.SpecInput(), rollout.ActionKind("")
-	verdicts := e.JudgeDocument(ctx, d)
+	verdicts := e.JudgeHeld(ctx, d, held)
 	verdict := verdicts.Spec
 	if actionID != "" {
 		i := slices.IndexFunc(d.actions, func(m matter) bool { return m.id == actionID })
@@ -43,7 +47,7 @@ func (e *Engine) Explain(ctx context.Context, d *Document, actionID string) (Exp
 			return Explanation{}, fmt.Errorf("no package is asked about an action of kind %q", m.kind)
 		}
 	}
-	x := &explainer{ctx: ctx, engine: e, pkg: pkg, environment: d.environment, input: input, now: d.now, verdict: verdict, claimed: map[int]bool{}}
+	x := &explainer{ctx: ctx, engine: e, pkg: pkg, input: input, now: d.now, verdict: verdict, claimed: map[int]bool{}}
 	out := Explanation{Action: actionID, Kind: kind, PolicyDigest: e.digest, Verdict: verdict}
 	for i, b := range e.books {
 		out.Rules = append(out.Rules, x.book(b, i > 0)...)
@@ -63,14 +67,12 @@ func (e *Engine) Explain(ctx context.Context, d *Document, actionID string) (Exp
 
 // explainer explains one package about one input.
 type explainer struct {
-	ctx    context.Context
-	engine *Engine
-	pkg    string
-	// environment that the decision is about.
-	environment string
-	input       ast.Value
-	now         time.Time
-	verdict     rollout.Verdict
+	ctx     context.Context
+	engine  *Engine
+	pkg     string
+	input   ast.Value
+	now     time.Time
+	verdict rollout.Verdict
 	// claimed are the verdict's findings that a rule is behind, by their index.
 	claimed    map[int]bool
 	incomplete string
@@ -80,13 +82,6 @@ type explainer struct {
 func (x *explainer) book(b *rulebook, floor bool) []rollout.RuleExplanation {
 	p := b.all.packages[x.pkg]
 	if p == nil {
-		return nil
-	}
-	if b.quarantine.stuck() {
-		x.incomplete = b.quarantine.excluded(x.pkg)
-		return nil
-	}
-	if x.incomplete = x.engine.refused(b, x.environment); x.incomplete != "" {
 		return nil
 	}
 	w := explain.NewWatcher(b.all.compiler, b.all.data.Get, x.input)
@@ -100,9 +95,7 @@ func (x *explainer) book(b *rulebook, floor bool) []rollout.RuleExplanation {
 				w.Clauses[r] = c
 			}
 		}
-		if !x.watch(b, w, q) {
-			return nil
-		}
+		x.watch(b, w, q)
 	}
 	groups := map[string]*rollout.RuleExplanation{}
 	for _, c := range w.Clauses {
@@ -127,38 +120,25 @@ func (x *explainer) book(b *rulebook, floor bool) []rollout.RuleExplanation {
 }
 
 // watch evaluates a rule set under the watcher: remembering nothing, so that each clause is seen to the end; where that
-// takes too long, remembering as always. False: it could not be stopped, and what the watcher has is not to be looked
-// at.
-func (x *explainer) watch(b *rulebook, w *explain.Watcher, q query) bool {
+// takes too long, remembering as always.
+func (x *explainer) watch(b *rulebook, w *explain.Watcher, q query) {
 	bounds := x.engine.bounds
-	bounds.Timeout, bounds.Steps, bounds.Memory = explainFactor*bounds.Timeout, explainFactor*bounds.Steps, explainFactor*bounds.Memory
-	ask := question{input: x.input, now: x.now, tracer: w}
+	bounds.Timeout, bounds.Steps = explainFactor*bounds.Timeout, explainFactor*bounds.Steps
 	for _, cache := range []topdown.VirtualCache{forgetful{}, topdown.NewVirtualCache()} {
 		w.Begin(q.sets[0].Name)
-		ask.budget = sandbox.NewBudget(x.ctx, bounds)
-		err := x.engine.guarded(guard{b, x.pkg, x.environment, bounds.Timeout}, func() error { return b.all.trace(q, ask, cache) })
+		stop := x.engine.watch(b, x.pkg, bounds.Timeout)
+		err := b.all.trace(q, question{input: x.input, now: x.now, tracer: w, budget: newBudget(x.ctx, bounds)}, cache)
+		stop()
 		var spent exhausted
-		var running unstoppable
 		switch {
 		case errors.As(err, &spent):
 			x.incomplete = "looking at each step " + string(spent)
 			continue
-		case errors.As(err, &running):
-			x.incomplete = "looking at each step " + string(running)
-			return false
 		case err != nil:
 			x.incomplete = parse.Cut(err.Error(), parse.MaxMessage)
 		}
-		return true
+		return
 	}
-	return true
-}
-
-// stuck reports whether an evaluation could not be stopped: another one under a watcher could not either.
-func (q *quarantine) stuck() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.running > 0
 }
 
 // forgetful is a cache of rules' values that has none: each helper is evaluated wherever it is asked.
@@ -174,11 +154,11 @@ func (forgetful) Keys() []ast.Ref               { return nil }
 
 // trace evaluates a query under a tracer, past errors of builtins: what they are behind is undefined.
 func (p *policies) trace(q query, ask question, cache topdown.VirtualCache) (err error) {
-	defer sandbox.Recovered(&err)
+	defer parse.Recovered(&err)
 	err = p.query(q, ask).WithIndexing(false).WithEarlyExit(false).WithVirtualCache(cache).
-		Iter(ask.budget.Context(), func(topdown.QueryResult) error { return nil })
-	if ask.budget.Spent() != "" {
-		return exhausted(ask.budget.Spent())
+		Iter(ask.budget.ctx, func(topdown.QueryResult) error { return nil })
+	if ask.budget.spent != "" {
+		return exhausted(ask.budget.spent)
 	}
 	return err
 }

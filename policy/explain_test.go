@@ -17,7 +17,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy/parse"
 	"github.com/rampart-gitops/rampart/policy/policytest"
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // explain explains an action of the rollout in motion.
@@ -296,7 +295,7 @@ warn contains {"rule": "acme.far", "msg": "no"} if {
 func TestExplainBounds(t *testing.T) {
 	d, err := NewDocument(snapshot(t), proposal())
 	require.NoError(t, err)
-	heavy := Compile(Config{Bounds: sandbox.Bounds{Steps: 10_000}, Modules: policytest.Modules(`package rampart.rollout
+	heavy := Compile(Config{Bounds: Bounds{Steps: 10_000}, Modules: policytest.Modules(`package rampart.rollout
 
 warn contains {"rule": "acme.heavy", "msg": "heavy"} if {
 	xs := numbers.range(1, 3000)

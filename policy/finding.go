@@ -14,7 +14,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy/input"
 	"github.com/rampart-gitops/rampart/policy/parse"
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // reading is what a rule set says, and what is wrong with it.
@@ -132,9 +131,6 @@ func lacking(o ast.Object) string {
 func evidence(o ast.Object) json.RawMessage {
 	if o.Len() <= 2 {
 		return nil
-	}
-	if sandbox.Larger(ast.NewTerm(o), 16*maxEvidence) {
-		return json.RawMessage(`{"omitted":"more than can be shown"}`)
 	}
 	rest := map[string]any{}
 	fail := o.Iter(func(k, v *ast.Term) error {

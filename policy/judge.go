@@ -18,7 +18,7 @@ import (
 // ResetRamp, Rollback, a Ramp that lowers and SetAside are always allowed: whatever is found about them is a warning.
 // An action of a kind that no package is asked about gets no verdict, which is a hold.
 func (e *Engine) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
-	d, err := newDocument(&s, &p, e.terms)
+	d, err := newDocument(&s, &p)
 	if err == nil {
 		return e.JudgeDocument(ctx, d)
 	}
@@ -34,21 +34,27 @@ func (e *Engine) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Propos
 
 // JudgeDocument is Judge on a document, which may be one that was recorded.
 func (e *Engine) JudgeDocument(ctx context.Context, d *Document) rollout.Verdicts {
-	return watched(e, judging{ctx, d}, (*judgement).verdicts)
+	return e.JudgeHeld(ctx, d, nil)
+}
+
+// JudgeHeld is JudgeDocument with more findings on the spec and on each action, such as that policies are missing that
+// could not be asked.
+func (e *Engine) JudgeHeld(ctx context.Context, d *Document, held []rollout.Finding) rollout.Verdicts {
+	return e.judgement(ctx, d, held).verdicts()
 }
 
 // JudgeSpec says what policy thinks of the snapshot's spec alone. The rules see the spec, its environment and the
 // commit, here and in Judge, so that both say the same.
 func (e *Engine) JudgeSpec(ctx context.Context, s rollout.Snapshot) rollout.Verdict {
-	d, err := newSpecDocument(&s, e.terms)
+	d, err := newSpecDocument(&s)
 	if err != nil {
 		return conclude(e.with(unreadable(parse.PackageSpec, err)))
 	}
-	return watched(e, judging{ctx, d}, (*judgement).spec)
+	return e.judgement(ctx, d, nil).spec()
 }
 
-func (e *Engine) judgement(of judging) *judgement {
-	return &judgement{judging: of, engine: e, slow: map[slowKey]string{}}
+func (e *Engine) judgement(ctx context.Context, d *Document, held []rollout.Finding) *judgement {
+	return &judgement{ctx: ctx, Document: d, engine: e, held: slices.Concat(e.broken, held), slow: map[slowKey]string{}}
 }
 
 func (j *judgement) verdicts() rollout.Verdicts {
@@ -56,7 +62,7 @@ func (j *judgement) verdicts() rollout.Verdicts {
 	for i := range j.actions {
 		m := &j.actions[i]
 		if pkg := parse.Asked(m.kind); pkg != "" {
-			found := j.engine.with(j.findings(pkg, j.about(m))...)
+			found := append(j.findings(pkg, j.about(m)), j.held...)
 			j.engine.waive(found, j.Document, m.buildID)
 			out.Actions[m.id] = verdict(m, found)
 		}
@@ -69,7 +75,7 @@ func (j *judgement) spec() rollout.Verdict {
 	for _, b := range j.engine.books {
 		said = append(said, j.specFindings(b)...)
 	}
-	found := append(j.engine.with(said...), j.engine.uselessWaivers(j.Document)...)
+	found := slices.Concat(said, j.held, j.engine.uselessWaivers(j.Document))
 	j.engine.waive(found, j.Document, "")
 	return conclude(found)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/testneed"
 	"github.com/rampart-gitops/rampart/policy/parse"
 	"github.com/rampart-gitops/rampart/policy/policytest"
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 	"github.com/rampart-gitops/rampart/rego"
 )
 
@@ -75,7 +74,7 @@ func TestFailsClosed(t *testing.T) {
 			"policy.error", "conflicting values", "policies/p1.rego:5"},
 		"two values of a function": {Config{Modules: policytest.Modules(rules + "f(_) := 1\n\nf(_) := 2\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"} if f(1) == 1\n")},
 			"policy.error", "conflicting values", "policies/p1.rego:5"},
-		"a time-out": {Config{Bounds: sandbox.Bounds{Timeout: 50 * time.Millisecond}, Modules: policytest.Modules(rules + "deny contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n" + loop + "}\n")},
+		"a time-out": {Config{Bounds: Bounds{Timeout: 50 * time.Millisecond}, Modules: policytest.Modules(rules + "deny contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n" + loop + "}\n")},
 			"policy.timeout", "took longer than 50ms", "policies/p1.rego:3"},
 		"a module that does not parse": {Config{Modules: policytest.Modules(rules + "deny contains {\n")},
 			"policy.broken", "unexpected eof", "policies/p1.rego:4"},
@@ -233,7 +232,7 @@ deny contains {"rule": "a", "msg": "b"} if {
 		"is slow": {slow, []string{"library.back", "policy.timeout"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := Compile(Config{Library: library, Modules: policytest.Modules(back, tc.broken), Bounds: sandbox.Bounds{Timeout: 200 * time.Millisecond}})
+			e := Compile(Config{Library: library, Modules: policytest.Modules(back, tc.broken), Bounds: Bounds{Timeout: 200 * time.Millisecond}})
 			v := judge(t, e, keep)
 			require.Equal(t, rollout.RollbackEffect, v.Effect)
 			var rules []string
@@ -247,7 +246,7 @@ deny contains {"rule": "a", "msg": "b"} if {
 
 // A package that ran out of time is not asked again in the same call: a hostile policy costs one time-out a package.
 func TestSlowPackageIsAskedOnce(t *testing.T) {
-	e := Compile(Config{Bounds: sandbox.Bounds{Timeout: 50 * time.Millisecond}, Modules: policytest.Modules(`package rampart.rollout
+	e := Compile(Config{Bounds: Bounds{Timeout: 50 * time.Millisecond}, Modules: policytest.Modules(`package rampart.rollout
 
 warn contains {"rule": "a", "msg": "b"} if {
 	some i in numbers.range(1, 100000)
@@ -257,7 +256,7 @@ warn contains {"rule": "a", "msg": "b"} if {
 `)})
 	d, err := NewDocument(snapshot(t), proposal(ramp()))
 	require.NoError(t, err)
-	j := e.judgement(judging{t.Context(), d})
+	j := e.judgement(t.Context(), d, nil)
 	input, _ := d.Input(ramp().ID)
 	require.Equal(t, "policy.timeout", j.ask(e.books[0], parse.PackageRollout, input).failures[0].Rule)
 	e.bounds.Timeout = time.Hour // asked again, it would take that long

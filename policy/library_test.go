@@ -16,7 +16,7 @@ import (
 // TestLibrary runs the library's own tests; every line of it has to be evaluated by one of them.
 func TestLibrary(t *testing.T) {
 	testneed.Plain(t)
-	report := RunTests(t.Context(), Config{Modules: rego.Tests()})
+	report := RunTests(t.Context(), Config{Modules: rego.Tests()}, nil)
 	require.Empty(t, report.Problems)
 	require.Greater(t, len(report.Results), 80)
 	for _, r := range report.Results {

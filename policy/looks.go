@@ -11,6 +11,18 @@ import (
 	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
+// Looks are the parts of the input that policies may look at; all says that they may look at any.
+func (e *Engine) Looks() (parts map[string]bool, all bool) {
+	parts = map[string]bool{}
+	for _, b := range e.books {
+		all = all || b.looksAll
+		for part, looks := range b.looks {
+			parts[part] = parts[part] || looks
+		}
+	}
+	return parts, all
+}
+
 // LooksAt reports whether policies may look at a part of their input, such as git.
 func (e *Engine) LooksAt(part string) bool {
 	return slices.ContainsFunc(e.books, func(b *rulebook) bool { return b.looksAll || b.looks[part] })

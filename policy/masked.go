@@ -3,7 +3,6 @@ package policy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/rampart-gitops/rampart/policy/explain"
 	"github.com/rampart-gitops/rampart/policy/parse"
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // Masks finds out whether policies read what was masked in a document, in which case judging it again says nothing. It
@@ -65,14 +63,13 @@ func (m *Masks) Read(ctx context.Context, d *Document, pointers []string) (bool,
 	if !slices.ContainsFunc(pointers, m.reachable) {
 		return false, nil
 	}
-	of := judging{ctx, d}
-	read, err := m.reads(of, parse.PackageSpec, d.SpecInput())
+	read, err := m.reads(ctx, d, parse.PackageSpec, d.SpecInput())
 	for i := range d.actions {
 		if read || err != nil {
 			break
 		}
 		if pkg := parse.Asked(d.actions[i].kind); pkg != "" {
-			read, err = m.reads(of, pkg, d.about(&d.actions[i]))
+			read, err = m.reads(ctx, d, pkg, d.about(&d.actions[i]))
 		}
 	}
 	return read, err
@@ -96,7 +93,7 @@ func (m *Masks) reachable(pointer string) bool {
 	return true
 }
 
-func (m *Masks) reads(of judging, pkg string, input ast.Value) (bool, error) {
+func (m *Masks) reads(ctx context.Context, d *Document, pkg string, input ast.Value) (bool, error) {
 	for _, b := range m.engine.books {
 		p := b.all.packages[pkg]
 		if p == nil {
@@ -108,18 +105,14 @@ func (m *Masks) reads(of judging, pkg string, input ast.Value) (bool, error) {
 			if !ok || len(q.sets) == 0 {
 				continue
 			}
-			ask := question{input: input, now: of.now, tracer: w, budget: sandbox.NewBudget(of.ctx, m.engine.bounds)}
-			var spent exhausted
-			var running unstoppable
-			err := m.engine.guarded(guard{b, pkg, of.environment, m.engine.bounds.Timeout}, func() error { return b.all.trace(q, ask, topdown.NewVirtualCache()) })
-			switch {
-			case errors.As(err, &running):
-				return false, fmt.Errorf("the policies of %s: %w", pkg, err)
-			case err != nil && !errors.As(err, &spent):
+			stop := m.engine.watch(b, pkg, m.engine.bounds.Timeout)
+			err := b.all.trace(q, question{input: input, now: d.now, tracer: w, budget: newBudget(ctx, m.engine.bounds)}, topdown.NewVirtualCache())
+			stop()
+			if spent := exhausted(""); err != nil && !errors.As(err, &spent) {
 				return w.found, err
 			}
-			if w.found || of.ctx.Err() != nil {
-				return w.found, of.ctx.Err()
+			if w.found || ctx.Err() != nil {
+				return w.found, ctx.Err()
 			}
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
 	"github.com/rampart-gitops/rampart/policy/policytest"
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // A policy that stays just within its bounds each time costs a cycle over many worker deployments as little as one that
@@ -24,7 +23,7 @@ hold contains {"rule": "acme.slow", "msg": "no"} if {
 	i < 0
 }
 `
-	many := Compile(Config{Modules: policytest.Modules(fmt.Sprintf(rule, 60_000)), Bounds: sandbox.Bounds{Timeout: time.Minute}})
+	many := Compile(Config{Modules: policytest.Modules(fmt.Sprintf(rule, 60_000)), Bounds: Bounds{Timeout: time.Minute}})
 	require.Equal(t, rollout.Allow, judge(t, many, ramp()).Effect, "one is within its bounds")
 	held := 0
 	for held == 0 {

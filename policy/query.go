@@ -15,7 +15,6 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/rampart-gitops/rampart/policy/parse"
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // documents are data that never change. They are a query's cache of data, filled from the start and shared by all
@@ -56,7 +55,6 @@ type policies struct {
 	compiler *ast.Compiler
 	data     *documents
 	packages map[string]*prepared
-	builtins map[string]*topdown.Builtin
 }
 
 // prepared are the queries of one package.
@@ -91,11 +89,6 @@ func (b *rulebook) prepare(c *ast.Compiler, data *documents) *policies {
 	if c == nil || c.Failed() || data == nil {
 		return out
 	}
-	var tangled []*ast.Location
-	out.builtins, tangled = sandbox.Instrument(c, b.ours)
-	for _, at := range tangled {
-		b.add(parse.Problem{Path: at.File, Line: at.Row, Message: "an equation of two values with a variable in it three times that has no value before: give it one first"})
-	}
 	for name, sets := range parse.Contract() {
 		p := &prepared{sets: map[string]query{}, places: map[string]string{}}
 		var together []parse.RuleSet
@@ -127,7 +120,7 @@ func (b *rulebook) prepare(c *ast.Compiler, data *documents) *policies {
 }
 
 func prepareQuery(c *ast.Compiler, pkg string, sets []parse.RuleSet) (q query, err error) {
-	defer sandbox.Recovered(&err)
+	defer parse.Recovered(&err)
 	if len(sets) == 0 {
 		return query{}, nil
 	}
@@ -181,15 +174,15 @@ type question struct {
 	input ast.Value
 	// now is the time of time.now_ns.
 	now    time.Time
-	budget *sandbox.Budget
+	budget *budget
 	// tracer is told of each step; nil: there is no tracer.
 	tracer topdown.QueryTracer
 }
 
 // run evaluates a query: what its rule sets say, in their order. It ends with errUndefined where one of them is not
-// defined. Findings are read here and not later: reading values that were made to harm is as dear as making them.
+// defined.
 func (p *policies) run(q query, ask question) (out []reading, err error) {
-	defer sandbox.Recovered(&err)
+	defer parse.Recovered(&err)
 	values, err := p.evaluate(q, ask)
 	if err != nil {
 		return nil, err
@@ -207,7 +200,7 @@ func (p *policies) run(q query, ask question) (out []reading, err error) {
 // query is a question to OPA's evaluator.
 func (p *policies) query(q query, ask question) *topdown.Query {
 	t := topdown.NewQuery(q.body).WithQueryCompiler(q.compiler).WithCompiler(p.compiler).WithStore(p.data.store).WithTransaction(p.data.txn).
-		WithBaseCache(p.data).WithBuiltins(p.builtins).WithInput(ast.NewTerm(ask.input)).WithTime(ask.now).WithCancel(ask.budget).
+		WithBaseCache(p.data).WithInput(ast.NewTerm(ask.input)).WithTime(ask.now).WithCancel(ask.budget).
 		WithMetrics(metrics.NoOp())
 	if ask.tracer != nil {
 		t = t.WithQueryTracer(ask.tracer)
@@ -216,12 +209,12 @@ func (p *policies) query(q query, ask question) *topdown.Query {
 }
 
 func (p *policies) evaluate(q query, ask question) (values []*ast.Term, err error) {
-	if err := ask.budget.Context().Err(); err != nil {
+	if err := ask.budget.ctx.Err(); err != nil {
 		return nil, err
 	}
 	t := p.query(q, ask).WithStrictBuiltinErrors(true).WithStackTraces(true)
 	answers := 0
-	err = t.Iter(ask.budget.Context(), func(r topdown.QueryResult) error {
+	err = t.Iter(ask.budget.ctx, func(r topdown.QueryResult) error {
 		answers++
 		values = make([]*ast.Term, len(q.vars))
 		for i, v := range q.vars {
@@ -230,8 +223,8 @@ func (p *policies) evaluate(q query, ask question) (values []*ast.Term, err erro
 		return nil
 	})
 	switch {
-	case ask.budget.Spent() != "":
-		return nil, exhausted(ask.budget.Spent())
+	case ask.budget.spent != "":
+		return nil, exhausted(ask.budget.spent)
 	case err != nil:
 		return nil, err
 	case answers == 0:

@@ -20,7 +20,6 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/rampart-gitops/rampart/policy/parse"
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
@@ -78,13 +77,6 @@ type TestReport struct {
 	Coverage []FileCoverage `json:"coverage,omitempty"`
 }
 
-// TestOption changes how tests are run.
-type TestOption func(*testRun)
-
-// Matching runs the tests whose name with its package, as a TestResult has them (rampart.rollout_test.test_frozen), an
-// expression matches. Nil: all.
-func Matching(names *regexp.Regexp) TestOption { return func(r *testRun) { r.names = names } }
-
 // testRun is what tests are run on.
 type testRun struct {
 	modules map[string]*ast.Module
@@ -95,10 +87,11 @@ type testRun struct {
 	filter string
 }
 
-// RunTests runs the tests in the modules (rules named test_…), over the library and the data of cfg, with the same
-// capabilities as Judge; those of the floor apart, over what the floor's modules see. Errors of builtins fail a test. A
-// test that fails is run once more to see which expression it was.
-func RunTests(ctx context.Context, cfg Config, options ...TestOption) TestReport {
+// RunTests runs tests in the modules: the rules named test_… whose name with its package, as a TestResult has them
+// (rampart.rollout_test.test_frozen), an expression matches; nil: all. They run over the library and the data of cfg,
+// with the same capabilities as Judge; those of the floor apart, over what the floor's modules see. Errors of builtins
+// fail a test. A test that fails is run once more to see which expression it was.
+func RunTests(ctx context.Context, cfg Config, names *regexp.Regexp) TestReport {
 	var report TestReport
 	e := Compile(cfg)
 	if report.Problems = e.problems; len(report.Problems) > 0 {
@@ -107,10 +100,7 @@ func RunTests(ctx context.Context, cfg Config, options ...TestOption) TestReport
 	if cfg.Library == nil {
 		cfg.Library = library.Modules()
 	}
-	run := testRun{timeout: 10 * cfg.Bounds.OrDefault().Timeout}
-	for _, o := range options {
-		o(&run)
-	}
+	run := testRun{timeout: 10 * cfg.Bounds.OrDefault().Timeout, names: names}
 	run.part(ctx, bookConfig{library: cfg.Library, modules: cfg.Modules, data: cfg.Data}, &report)
 	if len(cfg.Floor) > 0 {
 		run.part(ctx, floorConfig(cfg), &report)
@@ -154,7 +144,7 @@ func compareResults(a, b TestResult) int {
 
 // run runs the tests, one after another.
 func (t testRun) run(ctx context.Context, tracing func(*tester.Runner)) (out []*tester.Result, err error) {
-	defer sandbox.Recovered(&err)
+	defer parse.Recovered(&err)
 	store := inmem.NewFromObject(t.data)
 	txn, err := store.NewTransaction(ctx)
 	if err != nil {
@@ -242,7 +232,7 @@ func unindented(text string) string {
 }
 
 func newRunner(store storage.Store, modules map[string]*ast.Module) *tester.Runner {
-	compiler := ast.NewCompiler().WithCapabilities(sandbox.Capabilities()).WithDefaultRegoVersion(ast.RegoV1).SetErrorLimit(parse.MaxProblems)
+	compiler := ast.NewCompiler().WithCapabilities(parse.Capabilities()).WithDefaultRegoVersion(ast.RegoV1).SetErrorLimit(parse.MaxProblems)
 	return tester.NewRunner().SetParallel(1).SetDefaultRegoVersion(ast.RegoV1).SetCompiler(compiler).SetStore(store).
 		SetModules(modules).RaiseBuiltinErrors(true)
 }

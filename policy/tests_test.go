@@ -29,7 +29,7 @@ test_error if to_number("x") == 1
 // What a failing test is shown with: the line that was not true, its text and the values in it. Tests of one name are
 // told apart.
 func TestFailures(t *testing.T) {
-	report := RunTests(t.Context(), Config{Modules: []parse.Module{{Path: "a_test.rego", Source: failing}}})
+	report := RunTests(t.Context(), Config{Modules: []parse.Module{{Path: "a_test.rego", Source: failing}}}, nil)
 	require.Empty(t, report.Problems)
 	var got []TestResult
 	for _, r := range report.Results {
@@ -51,11 +51,11 @@ func TestFailures(t *testing.T) {
 func TestMatching(t *testing.T) {
 	testneed.Plain(t)
 	cfg := Config{Modules: []parse.Module{{Path: "a_test.rego", Source: failing}}}
-	report := RunTests(t.Context(), cfg, Matching(regexp.MustCompile(`acme_test\.test_h`)))
+	report := RunTests(t.Context(), cfg, regexp.MustCompile(`acme_test\.test_h`))
 	require.Len(t, report.Results, 1)
 	require.True(t, passed(report))
-	require.Len(t, RunTests(t.Context(), cfg, Matching(nil)).Results, 4)
-	require.Empty(t, RunTests(t.Context(), cfg, Matching(regexp.MustCompile("nothing"))).Results)
+	require.Len(t, RunTests(t.Context(), cfg, nil).Results, 4)
+	require.Empty(t, RunTests(t.Context(), cfg, regexp.MustCompile("nothing")).Results)
 
 	// What is matched is what is shown.
 	cfg.Modules = append(cfg.Modules,
@@ -71,7 +71,7 @@ func TestMatching(t *testing.T) {
 		`^$`:                        nil,
 	} {
 		var got []string
-		for _, r := range RunTests(t.Context(), cfg, Matching(regexp.MustCompile(names))).Results {
+		for _, r := range RunTests(t.Context(), cfg, regexp.MustCompile(names)).Results {
 			got = append(got, r.Package+"."+r.Name)
 		}
 		require.ElementsMatch(t, want, got, names)

@@ -1,7 +1,8 @@
 // Command rampart rolls out Temporal workers through Git: `rampart run` is the bot, the other commands check specs,
 // show what the bot would do, and read what it wrote.
 //
-// This package puts the tree of commands together, and is the process that builds folders of specs. Each group of
+// This package puts the tree of commands together, and is the
+// process that builds folders of specs, or evaluates policies. Each group of
 // commands is a package below it, and cmdutil has what groups share: global flags, variables, files of configuration,
 // exit codes. Flags are fields of the command they belong to. Data goes to standard output, everything else to
 // standard error.
@@ -11,12 +12,11 @@ import (
 	"os"
 
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
-	"github.com/rampart-gitops/rampart/gitops/source"
 )
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == cmdutil.BuildSpecsArg {
-		if source.Serve(os.Stdin, os.Stdout) != nil {
+	if served, err := cmdutil.ServeConfined(os.Args); served {
+		if err != nil {
 			os.Exit(cmdutil.ExitFailure)
 		}
 		return

@@ -26,8 +26,10 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == cmdutil.BuildSpecsArg { // of a test that is the program itself
-		main()
+	if served, err := cmdutil.ServeConfined(os.Args); served { // of a test that is the program itself
+		if err != nil {
+			panic(err)
+		}
 		return
 	}
 	testscript.Main(m, map[string]func(){"rampart": main})

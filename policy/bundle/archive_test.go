@@ -127,7 +127,7 @@ func TestHostileArchives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := reading{name: "org"}.read(c.archive)
 			if err == nil {
-				_, refused := settle(set{&got.layer}, set{nil})
+				_, refused := settle(set{&got.layer}, set{nil}, inProcess)
 				err = refused[0]
 			}
 			require.ErrorContains(t, err, c.want)
@@ -156,8 +156,8 @@ func FuzzArchive(f *testing.F) {
 			return
 		}
 		require.NotEmpty(t, c.revision)
-		accepted, refused := settle(set{&c.layer}, set{nil})
+		accepted, refused := settle(set{&c.layer}, set{nil}, inProcess)
 		require.Equal(t, refused[0] == nil, accepted[0] != nil)
-		require.Empty(t, accepted.problems())
+		require.Empty(t, accepted.problems(inProcess))
 	})
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/httpclient"
+	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // Defaults of a Config.
@@ -45,10 +47,15 @@ type Config struct {
 	MaxAge time.Duration
 	// Proxy chooses a proxy; nil: none. http.ProxyFromEnvironment is the usual one.
 	Proxy func(*http.Request) (*url.URL, error)
-	Log   *slog.Logger
+	// Compile says what is broken in policies; nil: they are compiled in this process.
+	Compile Compile
+	Log     *slog.Logger
 	// Now gives the time.
 	Now func() time.Time
 }
+
+// Compile compiles policies, and gives what is broken in them.
+type Compile func(policy.Config) []parse.Problem
 
 // Bundle is one bundle and where it is.
 type Bundle struct {
@@ -97,6 +104,9 @@ func (c Config) filled() (Config, error) {
 		case *d.value == 0:
 			*d.value = d.standard
 		}
+	}
+	if c.Compile == nil {
+		c.Compile = func(cfg policy.Config) []parse.Problem { return policy.Compile(cfg).Problems() }
 	}
 	if c.PlainHTTP == "" {
 		c.PlainHTTP = LoopbackOnly

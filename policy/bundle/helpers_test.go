@@ -258,3 +258,5 @@ func holds(f Floor) []parse.Problem {
 func sorted(m map[string]string) []string {
 	return slices.Sorted(maps.Keys(m))
 }
+
+func inProcess(cfg policy.Config) []parse.Problem { return policy.Compile(cfg).Problems() }

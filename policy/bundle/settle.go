@@ -44,7 +44,7 @@ func (s set) sources() []int {
 }
 
 // problems of all layers together: they are compiled as one.
-func (s set) problems() []parse.Problem {
+func (s set) problems(compile Compile) []parse.Problem {
 	var layers []policy.Layer
 	for _, i := range s.sources() {
 		layers = append(layers, *s[i])
@@ -52,7 +52,7 @@ func (s set) problems() []parse.Problem {
 	if len(layers) == 0 {
 		return nil
 	}
-	return policy.Compile(policy.Config{Floor: layers}).Problems()
+	return compile(policy.Config{Floor: layers})
 }
 
 // newcomers are layers that could come into force.
@@ -60,17 +60,18 @@ type newcomers struct {
 	// fresh are the newcomers, inForce what is in force.
 	fresh, inForce set
 	// known are the problems of what is in force, which no newcomer has to answer for.
-	known []parse.Problem
+	known   []parse.Problem
+	compile Compile
 }
 
 // settle says which newcomers come into force: all of them if they fit together with what they do not replace; else all
 // but one; else those that are left without the ones that problems are in; and then one by one what fits. The others
 // stay as they were. refused says why, by source.
-func settle(fresh, inForce set) (accepted set, refused map[int]error) {
+func settle(fresh, inForce set, compile Compile) (accepted set, refused map[int]error) {
 	if len(fresh.sources()) == 0 {
 		return inForce, nil
 	}
-	n := newcomers{fresh, inForce, inForce.problems()}
+	n := newcomers{fresh, inForce, inForce.problems(compile), compile}
 	now := n.together()
 	for changed := true; changed; {
 		changed, refused = false, nil
@@ -95,7 +96,7 @@ func settle(fresh, inForce set) (accepted set, refused map[int]error) {
 
 // added are the problems of a set that what is in force does not have.
 func (n newcomers) added(s set) []parse.Problem {
-	return slices.DeleteFunc(s.problems(), func(p parse.Problem) bool { return slices.Contains(n.known, p) })
+	return slices.DeleteFunc(s.problems(n.compile), func(p parse.Problem) bool { return slices.Contains(n.known, p) })
 }
 
 // together is what is in force with as many newcomers at once as can be told to fit. If not all fit, it leaves out each
@@ -141,7 +142,7 @@ func isIn(p parse.Problem, l policy.Layer) bool {
 func (n newcomers) refusal(i int, problems []parse.Problem) error {
 	first := max(0, slices.IndexFunc(problems, func(p parse.Problem) bool { return isIn(p, *n.fresh[i]) }))
 	beside := "beside the bot's other policies: "
-	if slices.Contains(set{n.fresh[i]}.problems(), problems[first]) {
+	if slices.Contains(set{n.fresh[i]}.problems(n.compile), problems[first]) {
 		beside = ""
 	}
 	return fmt.Errorf("%s%w%s", beside, problems[first], more(len(problems)-1))

@@ -55,7 +55,7 @@ func TestSettle(t *testing.T) {
 		"blamed for another's fault": {set{oldA, calls("b", "y"), c}, set{nil, oldB, nil}, set{oldA, oldB, c}, map[int]string{1: "bundle:b/x.rego:4: var y is unsafe"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, refused := settle(tc.fresh, tc.inForce)
+			got, refused := settle(tc.fresh, tc.inForce, inProcess)
 			for i := range tc.want {
 				require.Same(t, tc.want[i], got[i], "source %d: %v", i, refused)
 			}

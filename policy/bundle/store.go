@@ -27,6 +27,7 @@ type Store struct {
 	now       func() time.Time
 	transport *http.Transport
 	log       *slog.Logger
+	compile   Compile
 	remotes   []*remote
 
 	// refreshing lets one refresh at a time, which may take as long as the servers and the disk do.
@@ -46,7 +47,7 @@ func Open(c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{interval: c.Interval, maxAge: c.MaxAge, now: c.Now, log: c.Log}
+	s := &Store{interval: c.Interval, maxAge: c.MaxAge, now: c.Now, log: c.Log, compile: c.Compile}
 	if s.transport, err = newTransport(c); err != nil {
 		return nil, err
 	}
@@ -83,7 +84,7 @@ func (s *Store) load() {
 			cached[i], fresh[i] = had, had.layer()
 		}
 	}
-	_, refused := settle(fresh, s.inForce(s.dirs))
+	_, refused := settle(fresh, s.inForce(s.dirs), s.compile)
 	for i, r := range s.remotes {
 		switch {
 		case refused[i] != nil:
@@ -115,7 +116,7 @@ func (s *Store) Refresh(ctx context.Context) {
 			fresh[i] = a.next.layer()
 		}
 	}
-	_, refused := settle(fresh, s.inForce(dirs))
+	_, refused := settle(fresh, s.inForce(dirs), s.compile)
 	s.takeOver(ctx, dirs, answers, refused)
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy/input"
 	"github.com/rampart-gitops/rampart/policy/parse"
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // Bounds of what an explanation holds.
@@ -285,7 +284,7 @@ func (w *Watcher) exit(f *frame, e *topdown.Event) {
 	seen := map[string]bool{}
 	for _, expr := range f.body {
 		base := expr.BaseCogeneratedExpr()
-		if base.Location == nil || sandbox.Generated(expr) || expr.Index > 0 && isMessage(expr) {
+		if base.Location == nil || expr.Index > 0 && isMessage(expr) {
 			continue
 		}
 		got := r.expression(expr)

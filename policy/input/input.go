@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -42,8 +43,8 @@ func Object(lists ...[]Field) ast.Value {
 }
 
 // Subject is what rampart.spec sees. It fails on what cannot be written as JSON.
-func Subject(s *rollout.Snapshot, terms Encoder) ([]Field, error) {
-	deployment, err := deploymentOf(s, terms)
+func Subject(s *rollout.Snapshot) ([]Field, error) {
+	deployment, err := deploymentOf(s)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +136,10 @@ func startingBeside(s *rollout.Snapshot, p *rollout.Proposal) ast.Value {
 // namedRollouts is how many rollouts beside are named.
 const namedRollouts = 10
 
-func deploymentOf(s *rollout.Snapshot, terms Encoder) (ast.Value, error) {
+// specs encodes specs.
+var specs = sync.OnceValue(func() Encoder { return NewEncoder(reflect.TypeFor[v1alpha1.WorkerDeploymentSpec]()) })
+
+func deploymentOf(s *rollout.Snapshot) (ast.Value, error) {
 	o := newObject()
 	o.text("namespace", s.Deployment.Namespace)
 	o.text("name", s.Deployment.Name)
@@ -150,7 +154,7 @@ func deploymentOf(s *rollout.Snapshot, terms Encoder) (ast.Value, error) {
 	m.put("labels", dictionary(s.Spec.Metadata.Labels))
 	m.put("annotations", dictionary(s.Spec.Metadata.Annotations))
 	o.put("metadata", m.value())
-	spec, err := terms.Encode(reflect.ValueOf(&s.Spec.Spec).Elem())
+	spec, err := specs().Encode(reflect.ValueOf(&s.Spec.Spec).Elem())
 	if err != nil {
 		return nil, fmt.Errorf("encode spec: %w", err)
 	}

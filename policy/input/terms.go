@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -14,7 +15,6 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/policy/parse"
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // Encoder turns Go values of the types that it was made for into terms, such as reading their JSON would give, without
@@ -139,8 +139,8 @@ func through(v reflect.Value) (ast.Value, error) {
 	case n >= 2 && text[0] == '"' && bytes.IndexByte(text, '\\') < 0 && utf8.Valid(text):
 		return ast.InternedTerm(string(text[1 : n-1])).Value, nil
 	case n > 0 && (text[0] == '-' || text[0] >= '0' && text[0] <= '9'):
-		if !sandbox.SmallNumber(string(text)) {
-			return nil, fmt.Errorf("a number with more than %d digits: %s", sandbox.MaxDigits, parse.Cut(string(text), parse.MaxRule))
+		if !small(string(text)) {
+			return nil, fmt.Errorf("a number with more than %d digits: %s", maxDigits, parse.Cut(string(text), parse.MaxRule))
 		}
 		return ast.Number(text), nil
 	}
@@ -243,4 +243,14 @@ func (m Encoder) dictionary(v reflect.Value) (ast.Value, error) {
 		pairs[i] = [2]*ast.Term{ast.InternedTerm(k.String()), ast.NewTerm(value)}
 	}
 	return ast.NewObject(pairs...), nil
+}
+
+// maxDigits of a number. OPA keeps a number as the text that it was written as, and calculates with all its digits.
+const maxDigits = 1000
+
+// small reports whether a number has few digits, also when it is written without an exponent.
+func small(text string) bool {
+	value, err := strconv.ParseFloat(text, 64)
+	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
+	return err == nil && len(text) <= maxDigits && (value != 0 || strings.Trim(mantissa, "-0.") == "")
 }

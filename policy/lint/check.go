@@ -9,7 +9,6 @@ import (
 	"github.com/rampart-gitops/rampart/policy"
 	"github.com/rampart-gitops/rampart/policy/input"
 	"github.com/rampart-gitops/rampart/policy/parse"
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
@@ -139,7 +138,7 @@ func LibraryRules() []string {
 
 // ruleNames are the names under which a module's annotations say that it reports.
 func ruleNames(m parse.Module) []string {
-	parsed, err := ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV1, ProcessAnnotation: true, Capabilities: sandbox.Capabilities()})
+	parsed, err := ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV1, ProcessAnnotation: true, Capabilities: parse.Capabilities()})
 	if err != nil {
 		return nil
 	}
@@ -171,9 +170,7 @@ func (c *checker) compile() *ast.Compiler {
 	schemas.Put(ast.SchemaRootRef, c.document.Raw)
 	tests := c.tests
 	for {
-		compiler, err := sandbox.Within(sandbox.DefaultCompile, func() (*ast.Compiler, error) {
-			return tryCompile(schemas, slices.Concat(c.library, c.typed(), tests), c.data)
-		})
+		compiler, err := tryCompile(schemas, slices.Concat(c.library, c.typed(), tests), c.data)
 		if err == nil {
 			return compiler
 		}
@@ -195,12 +192,12 @@ func (c *checker) compile() *ast.Compiler {
 
 // tryCompile gives an error for what is wrong beyond types.
 func tryCompile(schemas *ast.SchemaSet, modules []*ast.Module, data map[string]any) (compiler *ast.Compiler, err error) {
-	defer sandbox.Recovered(&err)
+	defer parse.Recovered(&err)
 	set := make(map[string]*ast.Module, len(modules))
 	for i, m := range modules {
 		set[fmt.Sprintf("%04d", i)] = m
 	}
-	compiler = ast.NewCompiler().WithCapabilities(sandbox.Capabilities()).WithDefaultRegoVersion(ast.RegoV1).SetErrorLimit(parse.MaxProblems).
+	compiler = ast.NewCompiler().WithCapabilities(parse.Capabilities()).WithDefaultRegoVersion(ast.RegoV1).SetErrorLimit(parse.MaxProblems).
 		WithSchemas(schemas).WithPathConflictsCheck(func(path []string) (bool, error) { return parse.HasPath(data, path), nil })
 	compiler.Compile(set)
 	var other ast.Errors

@@ -8,7 +8,6 @@ import (
 
 	"github.com/rampart-gitops/rampart/policy/input"
 	"github.com/rampart-gitops/rampart/policy/parse"
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // OPA's type checker knows neither what a function is given, nor what every goes over, nor the text in a variable that
@@ -102,13 +101,13 @@ func (f *flow) rule(r *ast.Rule) {
 	x := &followed{flow: f, defined: map[ast.Var][]definer{}, parameters: map[ast.Var]seen{}, within: map[ast.Var]bool{}}
 	given := f.given[r.Ref().String()]
 	for i, arg := range r.Head.Args {
-		if v := sandbox.VarOf(arg); v != "" && i < len(given) {
+		if v := varOf(arg); v != "" && i < len(given) {
 			x.parameters[v] = given[i]
 		}
 	}
 	outside := ast.NewVarSet()
 	for _, arg := range r.Head.Args {
-		sandbox.AddVars(outside, arg)
+		addVars(outside, arg)
 	}
 	x.body(r.Body, outside)
 	ast.WalkClosures(r.Head, func(c any) bool { return x.closure(c, outside) })
@@ -130,19 +129,19 @@ func (f *flow) rule(r *ast.Rule) {
 func (x *followed) body(body ast.Body, outside ast.VarSet) {
 	inside := outside.Copy()
 	for _, e := range body {
-		sandbox.AddVars(inside, e)
+		addVars(inside, e)
 	}
 	for _, e := range body {
 		switch terms := e.Terms.(type) {
 		case []*ast.Term:
 			if !e.Negated && (e.IsEquality() || e.IsAssignment()) && len(terms) == 3 {
 				x.define(terms[1], terms[2], outside)
-				if sandbox.VarOf(terms[1]) == "" { // of two variables the first is mostly the new one
+				if varOf(terms[1]) == "" { // of two variables the first is mostly the new one
 					x.define(terms[2], terms[1], outside)
 				}
 			}
 		case *ast.Every:
-			if v := sandbox.VarOf(terms.Value); v != "" {
+			if v := varOf(terms.Value); v != "" {
 				x.defined[v] = append(x.defined[v], definer{terms.Domain, true})
 			}
 		}
@@ -151,7 +150,7 @@ func (x *followed) body(body ast.Body, outside ast.VarSet) {
 }
 
 func (x *followed) define(v, term *ast.Term, outside ast.VarSet) {
-	if name := sandbox.VarOf(v); name != "" && !outside.Contains(name) {
+	if name := varOf(v); name != "" && !outside.Contains(name) {
 		x.defined[name] = append(x.defined[name], definer{term: term})
 	}
 }
@@ -233,8 +232,8 @@ func (x *followed) follow(ref ast.Ref) (out seen, lacks *missing) {
 	switch {
 	case ref[0].Equal(ast.InputRootDocument):
 		at = seen{places: []place{{x.document.Root, ast.Ref{ast.InputRootDocument}}}}
-	case sandbox.VarOf(ref[0]) != "":
-		at = x.variable(sandbox.VarOf(ref[0]))
+	case varOf(ref[0]) != "":
+		at = x.variable(varOf(ref[0]))
 	}
 	for i, key := range ref[1:] {
 		if at.any || len(at.texts) > 0 {
@@ -274,7 +273,7 @@ func elementsOf(s seen, key *ast.Term) seen {
 	if s.any || len(s.texts) > 0 {
 		return seen{any: true}
 	}
-	if v := sandbox.VarOf(key); v.IsGenerated() || v.IsWildcard() {
+	if v := varOf(key); v.IsGenerated() || v.IsWildcard() {
 		key = ast.VarTerm("_")
 	}
 	var out seen
@@ -307,7 +306,7 @@ func (x *followed) check(where *ast.Location, ref ast.Ref) {
 	if lacks == nil || ref[0].Equal(ast.InputRootDocument) && ref[:lacks.pos+1].IsGround() {
 		return
 	}
-	if v := sandbox.VarOf(ref[0]); v.IsGenerated() && x.compiler.RewrittenVars[v] == "" { // a place for what was written without one
+	if v := varOf(ref[0]); v.IsGenerated() && x.compiler.RewrittenVars[v] == "" { // a place for what was written without one
 		ref = append(slices.Clip(lacks.in[0].ref), ref[lacks.pos:]...)
 	} else {
 		ref = ref[:lacks.pos+1]
@@ -343,7 +342,7 @@ func (x *followed) known(where *ast.Location, name string) bool {
 func (x *followed) asWritten(ref ast.Ref) string {
 	out := ref.Copy()
 	for i, t := range out {
-		if v := sandbox.VarOf(t); v != "" {
+		if v := varOf(t); v != "" {
 			if name, ok := x.compiler.RewrittenVars[v]; ok {
 				v = name
 			} else if i > 0 && (v.IsGenerated() || v.IsWildcard()) {
@@ -395,4 +394,17 @@ func (x *followed) give(e *ast.Expr, ref ast.Ref, values []*ast.Term) {
 		}
 		x.given[name][i] = x.given[name][i].or(value)
 	}
+}
+
+// varOf is the variable that a term is, "" for other terms.
+func varOf(t *ast.Term) ast.Var {
+	v, _ := t.Value.(ast.Var)
+	return v
+}
+
+// addVars adds the variables that have values once an expression was true.
+func addVars(known ast.VarSet, x any) {
+	v := ast.NewVarVisitor().WithParams(ast.VarVisitorParams{SkipClosures: true, SkipRefHead: true})
+	v.Walk(x)
+	known.Update(v.Vars())
 }

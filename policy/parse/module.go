@@ -9,7 +9,6 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
-	"github.com/rampart-gitops/rampart/policy/sandbox"
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
@@ -30,11 +29,11 @@ func Unparsed(m Module, err error) []Problem {
 // OldSyntax reports whether a module is Rego v0.
 func OldSyntax(m Module) bool {
 	var err error
-	defer sandbox.Recovered(&err)
-	if len(m.Source) > MaxFileSize || sandbox.CheckParsing(m.Path, m.Source) != nil {
+	defer Recovered(&err)
+	if len(m.Source) > MaxFileSize {
 		return false
 	}
-	old, err := ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV0, Capabilities: sandbox.Capabilities()})
+	old, err := ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV0, Capabilities: Capabilities()})
 	return err == nil && old != nil
 }
 
@@ -45,7 +44,7 @@ func Library() map[Module]*ast.Module { return parsedOnce() }
 var parsedOnce = sync.OnceValue(func() map[Module]*ast.Module {
 	out := map[Module]*ast.Module{}
 	for _, m := range library.Modules() {
-		parsed, err := ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: sandbox.Capabilities()})
+		parsed, err := ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: Capabilities()})
 		if err != nil {
 			panic(err) // the files are embedded
 		}
@@ -54,25 +53,19 @@ var parsedOnce = sync.OnceValue(func() map[Module]*ast.Module {
 	return out
 })
 
-// Rego parses a module in Rego v1. It fails, with a place where there is one, on a file that is empty, too large,
-// nested too deep, or not Rego v1.
+// Rego parses a module in Rego v1. It fails, with a place where there is one, on a file that is empty, too large, or
+// not Rego v1.
 func Rego(m Module) (parsed *ast.Module, err error) {
-	defer sandbox.Recovered(&err)
+	defer Recovered(&err)
 	if parsed, ok := Library()[m]; ok {
 		return parsed, nil
 	}
 	if len(m.Source) > MaxFileSize {
 		return nil, fmt.Errorf("the file has %d bytes; more than %d are not read", len(m.Source), MaxFileSize)
 	}
-	if err := sandbox.CheckParsing(m.Path, m.Source); err != nil {
-		return nil, err
-	}
-	parsed, err = ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: sandbox.Capabilities()})
+	parsed, err = ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: Capabilities()})
 	if err == nil && parsed == nil {
 		err = errors.New("the file is empty")
-	}
-	if err == nil {
-		err = sandbox.CheckSize(parsed)
 	}
 	return parsed, err
 }

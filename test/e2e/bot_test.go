@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"os/exec"
 	"slices"
 	"strings"
@@ -31,8 +30,8 @@ func (w *world) runArgs(more ...string) []string {
 func (w *world) start(more ...string) *bot {
 	w.t.Helper()
 	args := w.runArgs(append([]string{"--interval", cmp.Or(w.interval, "250ms")}, more...)...)
-	b := &bot{w: w, cmd: w.command(context.Background(), binary, args...), log: &lockedBuffer{}}
-	b.cmd.Stdout, b.cmd.Stderr = b.log, b.log
+	b := &bot{w: w, cmd: exec.Command(binary, args...), log: &lockedBuffer{}}
+	b.cmd.Env, b.cmd.Stdout, b.cmd.Stderr, b.cmd.WaitDelay = w.environ(), b.log, b.log, 10*time.Second
 	require.NoError(w.t, b.cmd.Start())
 	w.t.Cleanup(func() {
 		b.stop()
@@ -44,19 +43,21 @@ func (w *world) start(more ...string) *bot {
 }
 
 // stop ends the bot as an init system would.
-func (b *bot) stop() {
-	b.once.Do(func() {
-		_ = b.cmd.Process.Signal(syscall.SIGTERM)
-		_ = b.cmd.Wait()
-		rows.note(b.w.t, b.log.String())
-	})
-}
+func (b *bot) stop() { b.end(syscall.SIGTERM) }
 
 // kill ends the bot at once.
-func (b *bot) kill() {
+func (b *bot) kill() { b.end(syscall.SIGKILL) }
+
+// end signals the bot, and waits for its end. One that does not end in time says what it does, and fails the test.
+func (b *bot) end(by syscall.Signal) {
 	b.once.Do(func() {
-		_ = b.cmd.Process.Kill()
+		late := time.AfterFunc(time.Minute, func() {
+			b.w.t.Errorf("the bot goes on a minute after %s", by)
+			_ = b.cmd.Process.Signal(syscall.SIGQUIT) // its log has all goroutines
+		})
+		_ = b.cmd.Process.Signal(by)
 		_ = b.cmd.Wait()
+		late.Stop()
 		rows.note(b.w.t, b.log.String())
 	})
 }
@@ -71,7 +72,7 @@ func (w *world) once(more ...string) string {
 	<-time.After(time.Until(w.ran.Add(betweenRuns)))
 	w.ran = time.Now()
 	for try := 1; ; try++ {
-		out, err := w.command(w.t.Context(), binary, w.runArgs(append([]string{"--once"}, more...)...)...).CombinedOutput()
+		out, err := w.command(binary, w.runArgs(append([]string{"--once"}, more...)...)...).CombinedOutput()
 		rows.note(w.t, string(out))
 		slow := strings.Contains(string(out), "could not be read from Temporal") || strings.Contains(string(out), "context deadline exceeded")
 		if err != nil && try < 10 && slow {

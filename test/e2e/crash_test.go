@@ -248,7 +248,7 @@ func (w *world) diesAt(fault string, args ...string) {
 
 // faulty runs a command with a fault, and reports whether it died of it.
 func (w *world) faulty(fault string, args ...string) (out string, died bool, err error) {
-	cmd := w.command(w.t.Context(), faultBinary, args...)
+	cmd := w.command(faultBinary, args...)
 	cmd.Env = append(cmd.Env, "RAMPART_FAULT="+fault)
 	said, err := cmd.CombinedOutput()
 	var exit *exec.ExitError

@@ -47,7 +47,7 @@ type event struct {
 
 func (w *world) history(args ...string) []event {
 	w.t.Helper()
-	cmd := w.command(w.t.Context(), binary, append([]string{"history", w.id(), "-n", "0", "-o", "json"}, args...)...)
+	cmd := w.command(binary, append([]string{"history", w.id(), "-n", "0", "-o", "json"}, args...)...)
 	out, err := cmd.Output()
 	if exit, ok := err.(*exec.ExitError); ok {
 		w.t.Logf("%s", exit.Stderr)

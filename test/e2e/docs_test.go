@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -97,8 +98,9 @@ func TestDocumentedCommands(t *testing.T) {
 		"https://git.example.com/platform/workers.git", repo.URL(), "temporal.example.com:7233", server.Address(),
 		"…", repo.URL(), "-C clone", "-C "+filepath.Join(dir, "clone"), "NAMESPACE/NAME", "payments/checkout",
 		"examples/", absolute(t, filepath.Join(repositoryRoot, "examples"))+"/")
-	shell := func(line string) *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", "exec "+replace.Replace(line))
+	shell := func(ctx context.Context, line string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, "sh", "-c", "exec "+replace.Replace(line))
+		cmd.WaitDelay = 10 * time.Second
 		cmd.Env = append(os.Environ(), "HOME="+dir, "NO_COLOR=1", "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"),
 			"RAMPART_TEMPORAL_ADDRESS="+server.Address(), "RAMPART_INTERVAL=250ms")
 		cmd.Dir = dir
@@ -106,7 +108,7 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 
 	var log lockedBuffer
-	bot := shell(theOnly(t, commandLines(documents["README.md"]), "rampart run "))
+	bot := shell(t.Context(), theOnly(t, commandLines(documents["README.md"]), "rampart run "))
 	bot.Stdout, bot.Stderr = &log, &log
 	require.NoError(t, bot.Start())
 	t.Cleanup(func() {
@@ -124,7 +126,7 @@ func TestDocumentedCommands(t *testing.T) {
 			return err
 		}
 		repo.Git("clone", "-q", repo.Dir, clone)
-		out, err := shell("rampart wait -C clone payments/checkout --for=condition=Ready --timeout 1s").CombinedOutput()
+		out, err := shell(ctx, "rampart wait -C clone payments/checkout --for=condition=Ready --timeout 1s").CombinedOutput()
 		if err != nil {
 			return &exec.Error{Name: string(out), Err: err}
 		}
@@ -140,7 +142,9 @@ func TestDocumentedCommands(t *testing.T) {
 			if said.MatchString(line) || clustered.MatchString(line) {
 				continue // after the others, or elsewhere
 			}
-			cmd := shell(line)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			t.Cleanup(cancel)
+			cmd := shell(ctx, line)
 			cmd.Env = append(cmd.Env, "RAMPART_CACHE_DIR="+t.TempDir())
 			if !strings.Contains(line, " -C ") {
 				cmd.Dir = filepath.Join(dir, "clone")
@@ -167,7 +171,9 @@ func TestDocumentedCommands(t *testing.T) {
 				continue
 			}
 			line = strings.ReplaceAll(line, "BUILD", "v0.9.0-00000000")
-			cmd := shell(line)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			t.Cleanup(cancel)
+			cmd := shell(ctx, line)
 			cmd.Env = append(cmd.Env, "RAMPART_CACHE_DIR="+t.TempDir(), "RAMPART_REPO="+repo.URL(), "RAMPART_AUTHOR=ada")
 			cmd.Dir = filepath.Join(dir, "clone")
 			out, err := cmd.CombinedOutput()

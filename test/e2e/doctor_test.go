@@ -64,7 +64,7 @@ func TestClusterConnection(t *testing.T) {
 
 func (w *world) doctor(more ...string) *exec.Cmd {
 	args := slices.Concat([]string{"doctor", "--repo", w.url, "--cache-dir", w.t.TempDir()}, w.access, more)
-	return w.command(w.t.Context(), binary, args...)
+	return w.command(binary, args...)
 }
 
 // Health checks are answered at once, and the bot is ready once it has read Git and Temporal. A Prometheus reads how it

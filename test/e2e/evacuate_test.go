@@ -95,7 +95,7 @@ func TestEvacuateByTermination(t *testing.T) {
 	w.settle()
 	require.Empty(t, w.batchStarts())
 	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, w.ended("slow-1"))
-	explained, err := w.command(t.Context(), binary, append([]string{"explain", deployment, "--repo", w.url, "--branch", "main", "--cache-dir", w.cache}, w.access...)...).CombinedOutput()
+	explained, err := w.command(binary, append([]string{"explain", deployment, "--repo", w.url, "--branch", "main", "--cache-dir", w.cache}, w.access...)...).CombinedOutput()
 	require.NoError(t, err, "%s", explained)
 	require.Contains(t, string(explained), "Terminate Proposed")
 

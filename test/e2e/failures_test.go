@@ -174,7 +174,8 @@ func TestWaitEnds(t *testing.T) {
 		"workers/checkout.yaml": specText{image: "app:nowhere"}.String(),
 		"workers/cart.yaml":     strings.ReplaceAll(specText{name: "cart", image: "app:v1"}.String(), "name: temporal", "name: missing"),
 	})
-	w.once()
+	cart := w.named("cart")
+	w.eventually("both have a status", func() bool { w.once(); return w.reason() != "" && cart.reason() != "" })
 	for _, c := range []struct {
 		name, timeout string
 		code          int
@@ -182,11 +183,11 @@ func TestWaitEnds(t *testing.T) {
 	}{
 		{"shop/checkout", "1s", 2, "timed out after 1s waiting for shop/checkout to be Ready: WaitingForPollers: "},
 		{"shop/checkout", "0", 2, "timed out after 0s waiting for shop/checkout to be Ready: WaitingForPollers: "},
-		{"shop/cart", "1h", 2, "shop/cart does not get Ready by waiting: TemporalConnectionNotFound: "},
-		{"shop/nobody", "1h", 1, "shop/nobody"},
+		{"shop/cart", "2m", 2, "shop/cart does not get Ready by waiting: TemporalConnectionNotFound: "},
+		{"shop/nobody", "2m", 1, "shop/nobody"},
 	} {
 		begun := time.Now()
-		cmd := w.command(t.Context(), binary, "wait", c.name, "--repo", w.url, "--cache-dir", t.TempDir(), "--interval", "100ms",
+		cmd := w.command(binary, "wait", c.name, "--repo", w.url, "--cache-dir", t.TempDir(), "--interval", "100ms",
 			"--timeout", c.timeout)
 		out, err := cmd.CombinedOutput()
 		var exit *exec.ExitError

@@ -111,7 +111,7 @@ func TestGateInputFromSecret(t *testing.T) {
 	require.Len(t, w.gateStarts(), 2)
 
 	bot.stop()
-	out, err := w.command(t.Context(), binary, "observe", "--repo", w.url, "--cache-dir", t.TempDir(), "--gate-inputs", dir, "--gate-key-file", key,
+	out, err := w.command(binary, "observe", "--repo", w.url, "--cache-dir", t.TempDir(), "--gate-inputs", dir, "--gate-key-file", key,
 		"--temporal-address", named).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for _, secret := range []string{secretInput, gateKey} {

@@ -40,7 +40,7 @@ deny contains {"rule": "test.loop", "msg": "never"} if {
 	i * j == -1
 }
 `
-	// comparing is one expression that would take for ever, and the stack of the process. It compares two values of
+	// comparing is one expression that would take for ever, or all stack that there is. It compares two values of
 	// 2^60 leaves; each of the two is sixty arrays in memory.
 	comparing = `package rampart.rollout
 
@@ -132,11 +132,11 @@ func TestHostilePolicyHoldsOnlyItsEnvironment(t *testing.T) {
 	n.cycles("b goes on, a is held", func() bool { return len(n.b.calls()) > 2 && n.a.reason() == "PolicyHold" })
 	require.Equal(t, raised, n.b.calls()[:3])
 	// The machine's speed decides which of its bounds it reaches first.
-	require.Regexp(t, `^the policies of rampart\.rollout (took more than 200000 steps|(needed|had builtins work on) more than 64 MiB( of memory)?|took longer than 1s) \(policies/a/rollout\.rego:3\)$`, n.a.message())
+	require.Regexp(t, `^the policies of rampart\.rollout (took more than 200000 steps|took longer than 1s) \(policies/a/rollout\.rego:3\)$`, n.a.message())
 
 	n.push("a policy that cannot be stopped", map[string]string{"policies/a/rollout.rego": comparing})
 	// The status in Git keeps the first message while the reason stays; what the bot logs is of the moment.
-	compared := regexp.MustCompile(`deployment=shop/checkout reason=PolicyHold message="the policies of rampart\.rollout made values of more than 250000 parts, or more than 1000 within each other \(policies/a/rollout\.rego:3\)"`)
+	compared := regexp.MustCompile(`deployment=shop/checkout reason=PolicyHold message="(evaluating the policies needed more than 512 MiB of memory, most likely: their process ended \(.*|the policies of rampart\.rollout took longer than 1s and could not be stopped) \(policies/a/rollout\.rego(:3)?\)"`)
 	n.cycles("b is done, a is held", func() bool { return n.b.reason() == "RolloutComplete" && compared.MatchString(n.log) })
 	require.Equal(t, append(raised, "current v2"), n.b.calls())
 	require.Equal(t, "PolicyHold", n.a.reason())

@@ -70,7 +70,7 @@ func TestIdle(t *testing.T) {
 		if i >= 15 {
 			bin = newer
 		}
-		out, err := w.command(t.Context(), bin, w.runArgs("--once")...).CombinedOutput()
+		out, err := w.command(bin, w.runArgs("--once")...).CombinedOutput()
 		if !strings.Contains(string(out), "could not be read from Temporal") {
 			require.NoError(t, err, "cycle %d: %s", i, out)
 		}

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -325,11 +326,18 @@ func (w *world) commit(c gittest.Commit) string {
 	return ""
 }
 
-func (w *world) command(ctx context.Context, bin string, args ...string) *exec.Cmd {
+// command is a command that ends by itself. One that does not in time says what it does, and is killed.
+func (w *world) command(bin string, args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	w.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, bin, args...)
-	cmd.Env = append(os.Environ(), "HOME="+w.cache, "NO_COLOR=1")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) }
+	cmd.Env = w.environ()
+	cmd.WaitDelay = 10 * time.Second // for what it started, and holds its output open
 	return cmd
 }
+
+func (w *world) environ() []string { return append(os.Environ(), "HOME="+w.cache, "NO_COLOR=1") }
 
 // eventually waits for a condition.
 func (w *world) eventually(what string, ok func() bool) {
@@ -337,14 +345,25 @@ func (w *world) eventually(what string, ok func() bool) {
 	w.within(patience, what, ok)
 }
 
+// syncAfter is how long a test waits before it tells the server which versions drained. The server misses that now and
+// then, and the bot looks by itself only after ten minutes.
+const syncAfter = 30 * time.Second
+
 // within waits so long for a condition.
 func (w *world) within(long time.Duration, what string, ok func() bool) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), long)
 	defer cancel()
+	sync := time.Now().Add(syncAfter)
 	err := temporalenv.Until(ctx, func(context.Context) error {
 		if w.tend != nil {
 			w.tend()
+		}
+		if time.Now().After(sync) {
+			sync = time.Now().Add(syncAfter)
+			if told, err := w.ns.SyncDrained(ctx); err != nil || len(told) > 0 {
+				w.t.Logf("the server was told that these drained, which it had missed: %q, error %v", told, err)
+			}
 		}
 		if ok() {
 			return nil

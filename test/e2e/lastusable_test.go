@@ -82,7 +82,7 @@ func TestRollbackByTheRecordAlone(t *testing.T) {
 	w.repo.Git("update-ref", "refs/heads/main", w.repo.Git("commit-tree", "refs/heads/main^{tree}", "-m", "without what was before"))
 	w.forgetCache()
 
-	out, err := w.command(t.Context(), binary, w.runArgs("--once")...).CombinedOutput()
+	out, err := w.command(binary, w.runArgs("--once")...).CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(out), "nothing moves but by command")
 	require.Equal(t, []string{"current v1", "ramp v2 10"}, w.calls(), "nothing moves but by command")

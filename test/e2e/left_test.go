@@ -47,7 +47,7 @@ func TestWorkersLeftBehind(t *testing.T) {
 	w.settle()
 	require.Equal(t, 1, told())
 	explained := func() string {
-		out, err := w.command(t.Context(), binary, "explain", w.id(), "--repo", w.url, "--cache-dir", t.TempDir()).Output()
+		out, err := w.command(binary, "explain", w.id(), "--repo", w.url, "--cache-dir", t.TempDir()).Output()
 		require.NoError(t, err)
 		return string(out)
 	}

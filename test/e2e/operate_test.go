@@ -35,7 +35,7 @@ func (w *world) try(bin string, args ...string) (says, string, error) {
 	full := slices.Concat(args[:1], []string{w.id()}, args[1:], []string{"--repo", w.url, "--branch", "main", "--cache-dir", w.cache,
 		"--author", person, "--email", "ada@example.com", "-o", "json"}, w.access)
 	var log lockedBuffer
-	cmd := w.command(w.t.Context(), bin, full...)
+	cmd := w.command(bin, full...)
 	cmd.Stderr = &log
 	out, err := cmd.Output()
 	var s says

@@ -66,7 +66,7 @@ func TestPools(t *testing.T) {
 func (w *world) plan() string {
 	w.t.Helper()
 	args := append([]string{"plan", "--repo", w.url, "--cache-dir", w.t.TempDir()}, w.access...)
-	out, err := w.command(w.t.Context(), binary, args...).CombinedOutput()
+	out, err := w.command(binary, args...).CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 2) {
 		return err.Error()

@@ -45,7 +45,7 @@ func TestReferences(t *testing.T) {
 	clone := filepath.Join(t.TempDir(), "clone")
 	w.repo.Git("clone", "-q", w.repo.Dir, clone)
 	run := func(args ...string) string {
-		out, err := w.command(t.Context(), binary, append(args, "-C", clone)...).Output()
+		out, err := w.command(binary, append(args, "-C", clone)...).Output()
 		require.NoError(t, err, "rampart %v", args)
 		return string(out)
 	}

@@ -149,7 +149,7 @@ func (w *world) deleteVersion(buildID string) {
 func (w *world) explain() string {
 	w.t.Helper()
 	args := append([]string{"explain", w.id(), "--repo", w.url, "--cache-dir", w.t.TempDir()}, w.access...)
-	out, err := w.command(w.t.Context(), binary, args...).CombinedOutput()
+	out, err := w.command(binary, args...).CombinedOutput()
 	require.NoError(w.t, err, "%s", out)
 	return string(out)
 }

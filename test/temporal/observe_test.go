@@ -149,6 +149,13 @@ func TestMissedDrainage(t *testing.T) {
 	drainage(rollout.Draining)
 	miss(time.Hour)
 	drainage(rollout.Drained)
+
+	miss(0)
+	drainage(rollout.Draining)
+	told, err := e.NS.SyncDrained(e.Ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{deployment + ":v1"}, told)
+	drainage(rollout.Drained)
 }
 
 // A version that somebody created through the API is Created until a worker of it polls.

@@ -11,6 +11,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/sim"
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // proposalTitle is the title of what a decision proposes.
@@ -37,7 +38,7 @@ func proposalReport(d *reconcile.Decision) report.ProposalReport {
 }
 
 // explained says rule by rule why policy says what it says of what is proposed.
-func explained(ctx context.Context, engine *policy.Engine, d *reconcile.Decision) *rollout.Explanation {
+func explained(ctx context.Context, engine *sandbox.Engine, d *reconcile.Decision) *rollout.Explanation {
 	document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
 	if err != nil {
 		return nil
@@ -50,7 +51,7 @@ func explained(ctx context.Context, engine *policy.Engine, d *reconcile.Decision
 }
 
 // simulated plays the rollout on from where it stands.
-func simulated(ctx context.Context, engine *policy.Engine, d *reconcile.Decision) *rollout.Timetable {
+func simulated(ctx context.Context, engine *sandbox.Engine, d *reconcile.Decision) *rollout.Timetable {
 	if kind := d.Plan.Review.Held.Action.Kind; kind != rollout.Ramp && kind != rollout.Promote {
 		return nil // a timetable is of a rollout
 	}

@@ -13,8 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rampart-gitops/rampart/policy"
 	"github.com/rampart-gitops/rampart/policy/bundle"
 	"github.com/rampart-gitops/rampart/policy/lint"
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // policyFlags say which policies the bot has of its own, and which exceptions of a repository count.
@@ -83,7 +86,7 @@ func openFloor(a *App) (*bundle.Store, error) {
 		return nil, f.withoutBundles()
 	}
 	cfg := bundle.Config{Dirs: f.dirs, Bundles: list, CAFile: f.caFile, Interval: f.interval, Timeout: f.timeout, MaxAge: f.maxAge,
-		Proxy: http.ProxyFromEnvironment, Log: a.Log, Now: a.Now}
+		Compile: problemsOf, Proxy: http.ProxyFromEnvironment, Log: a.Log, Now: a.Now}
 	if len(list) == 0 {
 		if err := f.withoutBundles(); err != nil {
 			return nil, err
@@ -113,6 +116,11 @@ func openFloor(a *App) (*bundle.Store, error) {
 		return nil, err
 	}
 	return bundle.Open(cfg)
+}
+
+// problemsOf compiles policies apart from this process.
+func problemsOf(cfg policy.Config) []parse.Problem {
+	return sandbox.Compile(cfg, PolicyProcess).Problems()
 }
 
 // withoutBundles refuses flags about bundles where there is none: one that was forgotten would be missed only when it

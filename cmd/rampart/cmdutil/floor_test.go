@@ -185,12 +185,3 @@ func TestKeepUp(t *testing.T) {
 	plain.Poll(context.Background())()
 	plain.Close()
 }
-
-// Evaluations that could not be stopped are counted over all that a policy has been.
-func TestEditsShareWhatIsStuck(t *testing.T) {
-	j := &Judges{}
-	before := j.config(rollout.EnvironmentWorld{}, j.Pinned())
-	after := j.config(rollout.EnvironmentWorld{Policies: []rollout.TextFile{{Path: "policies/a.rego", Text: "package a"}}}, j.Pinned())
-	require.NotNil(t, before.Stuck)
-	require.Same(t, before.Stuck, after.Stuck)
-}

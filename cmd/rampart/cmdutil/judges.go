@@ -13,6 +13,7 @@ import (
 	"github.com/rampart-gitops/rampart/policy/bundle"
 	"github.com/rampart-gitops/rampart/policy/input"
 	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // Judges compile policies once for each content: those of an environment with the bot's own. Policies that take long to
@@ -21,11 +22,8 @@ type Judges struct {
 	// store has the bot's own policies; nil: it has none.
 	store    *bundle.Store
 	waivable []string
-	// stuck are evaluations that could not be stopped, of whatever content.
-	stuck policy.Stuck
-
-	mu      sync.Mutex
-	engines map[[sha256.Size]byte]func() *policy.Engine
+	mu       sync.Mutex
+	engines  map[[sha256.Size]byte]func() *sandbox.Engine
 	// floor is what of the store counts until pin is called again: one decision is made with the same policies from
 	// start to end.
 	floor bundle.Floor
@@ -60,10 +58,15 @@ func (j *Judges) Refresh(ctx context.Context) {
 	}
 }
 
-// Close stops watching the bot's own policies.
+// Close stops watching the bot's own policies, and ends the processes that evaluate policies.
 func (j *Judges) Close() {
 	if j.store != nil {
 		j.store.Close()
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, e := range j.engines {
+		e().Close()
 	}
 }
 
@@ -133,7 +136,7 @@ func (s judged) Survey(ctx context.Context) (rollout.Survey, func(context.Contex
 const maxEngines = 32
 
 // Engine gives the compiled policies of an environment, with those of the bot that are pinned.
-func (j *Judges) Engine(env rollout.EnvironmentWorld) *policy.Engine {
+func (j *Judges) Engine(env rollout.EnvironmentWorld) *sandbox.Engine {
 	floor := j.Pinned()
 	h := sha256.New()
 	h.Write([]byte(floor.Key + "\n"))
@@ -153,7 +156,7 @@ func (j *Judges) Engine(env rollout.EnvironmentWorld) *policy.Engine {
 // config is what an environment is judged by: its policies, and the bot's own.
 func (j *Judges) config(env rollout.EnvironmentWorld, floor bundle.Floor) policy.Config {
 	cfg := PolicyConfig(env)
-	cfg.Floor, cfg.Waivable, cfg.Stuck = floor.Layers, j.waivable, &j.stuck
+	cfg.Floor, cfg.Waivable = floor.Layers, j.waivable
 	return cfg
 }
 
@@ -165,16 +168,16 @@ func (j *Judges) Pinned() bundle.Floor {
 }
 
 // once gives what compiles a content, the first time that it is called.
-func (j *Judges) once(key [sha256.Size]byte, cfg policy.Config) func() *policy.Engine {
+func (j *Judges) once(key [sha256.Size]byte, cfg policy.Config) func() *sandbox.Engine {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if e, ok := j.engines[key]; ok {
 		return e
 	}
 	if len(j.engines) >= maxEngines || j.engines == nil {
-		j.engines = map[[sha256.Size]byte]func() *policy.Engine{}
+		j.engines = map[[sha256.Size]byte]func() *sandbox.Engine{}
 	}
-	j.engines[key] = sync.OnceValue(func() *policy.Engine { return policy.Compile(cfg) })
+	j.engines[key] = sync.OnceValue(func() *sandbox.Engine { return sandbox.Compile(cfg, PolicyProcess) })
 	return j.engines[key]
 }
 

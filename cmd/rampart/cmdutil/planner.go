@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/internal/preview"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
-	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 	"github.com/rampart-gitops/rampart/temporal"
 )
 
@@ -103,7 +104,8 @@ type WriteHooks struct {
 }
 
 var (
-	_ reconcile.Judge       = (*policy.Engine)(nil)
+	_ reconcile.Judge       = (*sandbox.Engine)(nil)
+	_ preview.Policies      = (*sandbox.Engine)(nil)
 	_ reconcile.Observer    = (*temporal.Pool)(nil)
 	_ reconcile.Slots       = (*temporal.Pool)(nil)
 	_ reconcile.Namespaces  = (*temporal.Pool)(nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // explainDecision explains the last recorded decision about a worker deployment by the policies of its environment as
@@ -51,7 +52,7 @@ func explainObserved(ctx context.Context, d *reconcile.Decision, ask policyQuest
 
 // policyQuestion is what is asked of policies.
 type policyQuestion struct {
-	engine *policy.Engine
+	engine *sandbox.Engine
 	// action to explain; "" for the one that policy holds most.
 	action string
 	// whatever says that a decision is explained even if it was superseded.

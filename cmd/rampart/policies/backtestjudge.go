@@ -15,14 +15,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
-	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
-
-// backtestEngine is an environment's policies, ready for recorded inputs.
-type backtestEngine struct {
-	*policy.Engine
-	masks *policy.Masks
-}
 
 // backtest judges decisions again, some at a time.
 type backtest struct {
@@ -34,7 +28,7 @@ type backtest struct {
 
 	mu sync.Mutex
 	// engines by their environment and the rules that may be waived beside those of the bot's configuration.
-	engines map[string]backtestEngine
+	engines map[string]*sandbox.Engine
 	result  report.Backtest
 }
 
@@ -48,7 +42,7 @@ func newBacktest(ctx context.Context, a *cmdutil.App, names []string) (*backtest
 	if err != nil {
 		return nil, err
 	}
-	b := &backtest{judges: judges, env: a.Env, names: names, environments: map[string]rollout.EnvironmentWorld{}, engines: map[string]backtestEngine{}}
+	b := &backtest{judges: judges, env: a.Env, names: names, environments: map[string]rollout.EnvironmentWorld{}, engines: map[string]*sandbox.Engine{}}
 	broken := 0
 	for _, env := range world.Environments {
 		b.environments[env.Environment.Name] = env
@@ -67,10 +61,10 @@ func newBacktest(ctx context.Context, a *cmdutil.App, names []string) (*backtest
 
 // engine is the policies of an environment. What was waived when the verdicts were recorded may be waived again:
 // another configuration of the bot let it be then.
-func (b *backtest) engine(environment string, recorded rollout.Verdicts) (backtestEngine, bool) {
+func (b *backtest) engine(environment string, recorded rollout.Verdicts) (*sandbox.Engine, bool) {
 	env, ok := b.environments[environment]
 	if !ok {
-		return backtestEngine{}, false
+		return nil, false
 	}
 	waived := map[string]bool{}
 	for _, v := range append(slices.Collect(maps.Values(recorded.Actions)), recorded.Spec) {
@@ -89,8 +83,7 @@ func (b *backtest) engine(environment string, recorded rollout.Verdicts) (backte
 		if len(rules) > 0 {
 			judges = judges.WithWaivable(rules)
 		}
-		e := judges.Engine(env)
-		b.engines[key] = backtestEngine{e, e.Masks(mask.Mark)}
+		b.engines[key] = judges.Engine(env)
 	}
 	return b.engines[key], true
 }
@@ -98,7 +91,7 @@ func (b *backtest) engine(environment string, recorded rollout.Verdicts) (backte
 // rejudged is a decision that was judged again.
 type rejudged struct {
 	in          cmdutil.RecordedInput
-	engine      backtestEngine
+	engine      *sandbox.Engine
 	now         rollout.Verdicts
 	differences []report.Difference
 	// failed says why it could not be evaluated; masked that it is not comparable.
@@ -129,7 +122,7 @@ func (b *backtest) judge(ctx context.Context, d auditlog.Decision) (*rejudged, e
 	out.differences = report.Differences(*in.Verdicts, out.now)
 	if len(d.Masked) > 0 {
 		var err error
-		if out.masked, err = out.engine.masks.Read(ctx, in.Document, d.Masked); err != nil {
+		if out.masked, err = out.engine.ReadMasked(ctx, in.Document, mask.Mark, d.Masked); err != nil {
 			return nil, err
 		}
 	}

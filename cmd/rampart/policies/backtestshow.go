@@ -40,7 +40,7 @@ func showBacktest(ctx context.Context, a *cmdutil.App, source cmdutil.DecisionSo
 	if got == nil {
 		return fmt.Errorf("decision %s is of another environment than --env %s", d.ID, b.env)
 	}
-	if got.in.Document == nil || got.in.Verdicts == nil || got.engine.Engine == nil {
+	if got.in.Document == nil || got.in.Verdicts == nil || got.engine == nil {
 		return errors.New(got.failed)
 	}
 	return showDecision(ctx, a, d, *got, f)

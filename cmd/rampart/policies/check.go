@@ -17,8 +17,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/policy"
-	"github.com/rampart-gitops/rampart/policy/lint"
 	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 	"github.com/rampart-gitops/rampart/rego"
 )
 
@@ -255,7 +255,7 @@ func (c *policyCheck) check(sets []policySet) {
 				users[f.Path] = append(users[f.Path], set.name)
 			}
 		}
-		for _, p := range lint.Check(set.cfg) {
+		for _, p := range sandbox.Check(set.cfg, cmdutil.PolicyProcess()) {
 			found[p] = append(found[p], set.name)
 		}
 	}

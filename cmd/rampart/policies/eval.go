@@ -18,6 +18,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // evalFlags say what is evaluated.
@@ -241,7 +242,7 @@ func isNamed(name string, d rollout.Name) bool {
 
 // engineFor compiles the policies that a document is judged by: those of paths, or of its environment in the folder -C
 // with those of the bot's own configuration.
-func engineFor(ctx context.Context, a *cmdutil.App, d *policy.Document, paths []string) (*policy.Engine, error) {
+func engineFor(ctx context.Context, a *cmdutil.App, d *policy.Document, paths []string) (*sandbox.Engine, error) {
 	if len(paths) > 0 {
 		sets, err := givenPolicies(paths)
 		if err != nil {
@@ -249,7 +250,7 @@ func engineFor(ctx context.Context, a *cmdutil.App, d *policy.Document, paths []
 		}
 		cfg := sets[0].cfg
 		cfg.Waivable = a.WaivableRules()
-		return policy.Compile(cfg), nil
+		return sandbox.Compile(cfg, cmdutil.PolicyProcess), nil
 	}
 	world, err := soundWorld(a)
 	if err != nil {
@@ -285,7 +286,7 @@ func printEvaluation(a *cmdutil.App, e evaluation) error {
 }
 
 // ask prints the value of an expression.
-func ask(ctx context.Context, a *cmdutil.App, engine *policy.Engine, d *policy.Document, f evalFlags) error {
+func ask(ctx context.Context, a *cmdutil.App, engine *sandbox.Engine, d *policy.Document, f evalFlags) error {
 	if ids := d.Actions(); f.action == "" && len(ids) == 1 {
 		f.action = ids[0]
 	}

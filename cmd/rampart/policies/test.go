@@ -11,12 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	library "github.com/rampart-gitops/rampart/rego"
+
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/policy"
 	"github.com/rampart-gitops/rampart/policy/parse"
-	library "github.com/rampart-gitops/rampart/rego"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // testFlags say how tests are run and shown.
@@ -87,13 +89,12 @@ type testSuite struct {
 }
 
 func policyTest(ctx context.Context, a *cmdutil.App, given givenSources, f testFlags) error {
-	var options []policy.TestOption
+	var names *regexp.Regexp
 	if f.run != "" {
-		names, err := regexp.Compile(f.run)
-		if err != nil {
+		var err error
+		if names, err = regexp.Compile(f.run); err != nil {
 			return fmt.Errorf("--run: %w", err)
 		}
-		options = append(options, policy.Matching(names))
 	}
 	if f.minCoverage < 0 || f.minCoverage > 100 {
 		return fmt.Errorf("--min-coverage %v: want a percentage from 0 to 100", f.minCoverage)
@@ -104,7 +105,11 @@ func policyTest(ctx context.Context, a *cmdutil.App, given givenSources, f testF
 	}
 	out := testOutcome{Suites: []testSuite{}}
 	for _, set := range sets {
-		s := testSuite{set.environments, policy.RunTests(ctx, set.cfg, options...)}
+		tested, err := sandbox.RunTests(ctx, set.cfg, names, cmdutil.PolicyProcess())
+		if err != nil {
+			return err
+		}
+		s := testSuite{set.environments, tested}
 		s.Coverage = slices.DeleteFunc(s.Coverage, func(c policy.FileCoverage) bool { return isLibrary(c.Path) })
 		if !f.coverage && f.minCoverage == 0 {
 			s.Coverage = nil

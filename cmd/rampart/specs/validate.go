@@ -19,8 +19,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
-	"github.com/rampart-gitops/rampart/policy/lint"
 	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 func validateCommand(a *cmdutil.App) *cobra.Command {
@@ -169,7 +169,7 @@ func (out *validation) conclude() {
 
 // policyProblems are what is wrong with an environment's policies and data: errors in files that the bot cannot use,
 // for which it holds; warnings where it goes on and something has no effect.
-func policyProblems(engine *policy.Engine, s cmdutil.Specs, env rollout.EnvironmentWorld) []v1alpha1.Problem {
+func policyProblems(engine *sandbox.Engine, s cmdutil.Specs, env rollout.EnvironmentWorld) []v1alpha1.Problem {
 	cfg := cmdutil.PolicyConfig(env)
 	cfg.Environments = s.Environments
 	out := checked(engine.Problems(), cfg)
@@ -185,14 +185,14 @@ func floorProblems(j *cmdutil.Judges) []v1alpha1.Problem {
 	if len(cfg.Floor) == 0 {
 		return nil
 	}
-	return checked(policy.Compile(cfg).Problems(), cfg)
+	return checked(sandbox.Compile(cfg, cmdutil.PolicyProcess).Problems(), cfg)
 }
 
 // checked are the problems of policies; errors in the files that an engine found broken, and where a parameter has no
 // effect for being misplaced.
 func checked(broken []parse.Problem, cfg policy.Config) []v1alpha1.Problem {
 	var out []v1alpha1.Problem
-	for _, p := range lint.Check(cfg) {
+	for _, p := range sandbox.Check(cfg, cmdutil.PolicyProcess()) {
 		severity := v1alpha1.Warning
 		if p.Check == parse.CheckMisplaced || slices.ContainsFunc(broken, func(b parse.Problem) bool { return b.Path == p.Path }) {
 			severity = v1alpha1.Error
@@ -274,7 +274,7 @@ func replicasOf(d rollout.Snapshot) *int32 {
 
 // findings are the rules that fired on a spec. What is broken in the policies themselves is reported once, not for each
 // spec.
-func findings(ctx context.Context, engine *policy.Engine, s cmdutil.Specs, d rollout.Snapshot) []specFinding {
+func findings(ctx context.Context, engine *sandbox.Engine, s cmdutil.Specs, d rollout.Snapshot) []specFinding {
 	var out []specFinding
 	for _, f := range engine.JudgeSpec(ctx, d).Findings {
 		if f.Location != "" && slices.ContainsFunc(engine.Problems(), func(p parse.Problem) bool { return p.Location() == f.Location }) {

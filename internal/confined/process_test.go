@@ -1,0 +1,177 @@
+package confined
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/rpc"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/testneed"
+)
+
+// TestMain is the process of a Process, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "serve" {
+		if err := Serve(service{}, 384<<20); err != nil {
+			panic(err)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+type service struct{}
+
+// Upper gives a text in capitals.
+func (service) Upper(text string, out *string) error {
+	*out = strings.ToUpper(text)
+	return nil
+}
+
+// Refuse gives an error.
+func (service) Refuse(text string, _ *string) error { return fmt.Errorf("%s is refused", text) }
+
+// Variables are those of the process.
+func (service) Variables(_ string, out *[]string) error {
+	*out = os.Environ()
+	return nil
+}
+
+// Fetch gets a URL.
+func (service) Fetch(url string, _ *string) error {
+	_, err := http.Get(url) //nolint:bodyclose,noctx // there is none
+	return err
+}
+
+// Harm does what takes for ever or ends a process.
+func (service) Harm(how string, _ *string) error {
+	switch how {
+	case "loop":
+		for i := 0; ; i++ {
+			if i < 0 {
+				return nil
+			}
+		}
+	case "memory":
+		var all [][]byte
+		for {
+			all = append(all, make([]byte, 1<<20))
+			clear(all[len(all)-1])
+		}
+	case "stack":
+		var deeper func(n int) int
+		deeper = func(n int) int { return deeper(n+1) + 1 }
+		deeper(0)
+	case "exit":
+		os.Exit(7)
+	}
+	return nil
+}
+
+func process(t *testing.T) *Process {
+	t.Helper()
+	testneed.Plain(t) // the process may take too little memory for the race detector
+	p := Self("serve")
+	t.Cleanup(p.Close)
+	return p
+}
+
+func upper(t *testing.T, p *Process) {
+	t.Helper()
+	var got string
+	require.NoError(t, p.Call(t.Context(), time.Minute, "Upper", "a", &got))
+	require.Equal(t, "A", got)
+}
+
+// One process answers until it is ended or ends; the next call begins another one.
+func TestCalls(t *testing.T) {
+	p := process(t)
+	require.False(t, p.Running())
+	upper(t, p)
+	first := p.running
+	upper(t, p)
+	require.Same(t, first, p.running)
+	require.Equal(t, rpc.ServerError("it is refused"), p.Call(t.Context(), time.Minute, "Refuse", "it", new(string)))
+	require.Same(t, first, p.running, "an answer that is an error ends nothing")
+	p.Close()
+	require.False(t, p.Running())
+	upper(t, p)
+}
+
+// What takes too long, or all memory that there is, is ended, and says so.
+func TestHarm(t *testing.T) {
+	for how, want := range map[string]EndedError{
+		"loop":   {Slow: true},
+		"memory": {Said: "fatal error: runtime: out of memory"},
+		"stack":  {Said: "runtime: goroutine stack exceeds 50331648-byte limit"},
+		"exit":   {},
+	} {
+		t.Run(how, func(t *testing.T) {
+			p := process(t)
+			limit := time.Minute
+			if want.Slow {
+				limit = 200 * time.Millisecond
+			}
+			var ended *EndedError
+			require.ErrorAs(t, p.Call(t.Context(), limit, "Harm", how, new(string)), &ended)
+			require.Equal(t, want, *ended)
+			require.False(t, p.Running())
+			upper(t, p)
+		})
+	}
+}
+
+// Who waits may stop waiting, which ends the process.
+func TestCancelled(t *testing.T) {
+	p := process(t)
+	upper(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, p.Call(ctx, time.Minute, "Harm", "loop", new(string)), context.DeadlineExceeded)
+	upper(t, p)
+}
+
+// A process ends when the one that called it does, whatever it does then.
+func TestAbandoned(t *testing.T) {
+	p := process(t)
+	upper(t, p)
+	r := p.running
+	r.client.Go(serviceName+".Harm", "loop", new(string), nil)
+	require.NoError(t, r.client.Close())
+	ended := make(chan error, 1)
+	go func() { ended <- r.cmd.Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		t.Fatal("it goes on")
+	}
+	p.running = nil
+}
+
+// The process gets neither variables nor the network.
+func TestAlone(t *testing.T) {
+	t.Setenv("RAMPART_GITHUB_TOKEN", "secret")
+	p := process(t)
+	var got []string
+	require.NoError(t, p.Call(t.Context(), time.Minute, "Variables", "", &got))
+	require.Equal(t, []string{"GOMAXPROCS=2", "GOTRACEBACK=none", "RAMPART_CONFINED=1"}, got)
+	require.ErrorContains(t, p.Call(t.Context(), time.Minute, "Fetch", "http://127.0.0.1:1/", new(string)), "nothing is fetched")
+}
+
+// A confined process starts no other.
+func TestNoOtherWithin(t *testing.T) {
+	t.Setenv(confinedVariable, "1")
+	require.ErrorContains(t, process(t).Call(t.Context(), time.Minute, "Upper", "a", new(string)), "confined")
+}
+
+// A program that is not there is an error that names it.
+func TestNoProgram(t *testing.T) {
+	p := &Process{Path: "/nothing/here", Args: []string{"here"}}
+	require.ErrorContains(t, p.Call(t.Context(), time.Minute, "Upper", "a", new(string)), "/nothing/here")
+}

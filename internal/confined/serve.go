@@ -1,0 +1,55 @@
+package confined
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/rpc"
+	"os"
+	"runtime/debug"
+	"time"
+)
+
+// Serve answers the calls of a Process by the methods of a service, as net/rpc has them, until there are no more. It is
+// all that its process does: the bounds that it sets stay. The operating system refuses more memory than so many bytes,
+// and a stack has an eighth of that. Errors: the bounds can't be set, or the service has no such methods.
+func Serve(service any, memory uint64) error {
+	if err := limitMemory(memory); err != nil {
+		return err
+	}
+	debug.SetMemoryLimit(int64(memory) / 3 * 2)
+	debug.SetMaxStack(int(memory / 8))
+	http.DefaultTransport = refusing{} // nothing asks for anything; this is in case that something does
+	server := rpc.NewServer()
+	if err := server.RegisterName(serviceName, service); err != nil {
+		return err
+	}
+	server.ServeConn(struct {
+		io.Reader
+		io.WriteCloser
+	}{calls{}, os.Stdout})
+	return nil
+}
+
+// calls are what the standard input brings. When there are no more, the process ends soon, whatever it still does.
+type calls struct{}
+
+// Read reads.
+func (calls) Read(data []byte) (int, error) {
+	n, err := os.Stdin.Read(data)
+	if err != nil {
+		time.AfterFunc(time.Second, func() { os.Exit(1) })
+	}
+	return n, err
+}
+
+// serviceName is what methods are called by.
+const serviceName = "Service"
+
+// refusing is a transport that sends nothing.
+type refusing struct{}
+
+// RoundTrip refuses.
+func (refusing) RoundTrip(r *http.Request) (*http.Response, error) {
+	return nil, errors.New(r.URL.Redacted() + " is not asked: nothing is fetched")
+}

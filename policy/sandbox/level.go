@@ -1,0 +1,143 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rampart-gitops/rampart/internal/confined"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/parse"
+)
+
+// Limits of a process that evaluates policies.
+const (
+	// DefaultCompile is how long reading and compiling policies may take.
+	DefaultCompile = 10 * time.Second
+	// answerTime is how long an answer may take. Policies have less, and are ended by themselves: this is for a process
+	// that does nothing any more.
+	answerTime = 30 * time.Second
+	// suspension is how long policies are not asked after they took their process with them.
+	suspension = 30 * time.Second
+	// recompile is after how long policies are compiled again that could not be.
+	recompile = 5 * time.Minute
+	// idleTime is how long a process is kept that is asked nothing.
+	idleTime = time.Minute
+)
+
+// child is policies in a process of their own. It is safe for concurrent use; it answers one question after the other.
+type child struct {
+	cfg     policy.Config
+	compile time.Duration
+
+	mu      sync.Mutex
+	process *confined.Process
+	facts   *Facts // nil: never compiled
+	idle    *time.Timer
+	// failed is why the policies are not asked until a time.
+	failed *rollout.Finding
+	until  time.Time
+}
+
+// problem is what cannot be done with policies as a whole.
+func (c *child) failure(err error, doing string, limit time.Duration) rollout.Finding {
+	f := rollout.Finding{Package: "rampart", Rule: "policy.timeout", Effect: rollout.HoldEffect, Location: placesOf(c.cfg)}
+	var ended *confined.EndedError
+	switch {
+	case !errors.As(err, &ended):
+		f.Rule, f.Message = "policy.error", parse.Cut(fmt.Sprintf("%s the policies: %v", doing, err), parse.MaxMessage)
+	case ended.Slow:
+		f.Message = fmt.Sprintf("%s the policies takes longer than %s", doing, limit)
+	default:
+		f.Message = fmt.Sprintf("%s the policies needed more than %d MiB of memory, most likely: their process ended", doing, Memory>>20)
+		if ended.Said != "" {
+			f.Message += " (" + parse.Cut(ended.Said, parse.MaxRule) + ")"
+		}
+	}
+	return f
+}
+
+// loaded has a process that knows the policies. What keeps it from that is a finding.
+func (c *child) loaded(ctx context.Context) (*rollout.Finding, error) {
+	if c.failed != nil && time.Now().Before(c.until) {
+		return c.failed, nil
+	}
+	c.failed = nil
+	if c.process.Running() {
+		return nil, nil
+	}
+	var facts Facts
+	err := c.process.Call(ctx, c.compile, "Load", c.cfg, &facts)
+	switch {
+	case err == nil:
+		c.facts = &facts
+		return nil, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	f := c.failure(err, "reading and compiling", c.compile)
+	f.Rule = "policy.broken"
+	c.failed, c.until = &f, time.Now().Add(recompile)
+	return c.failed, nil
+}
+
+// ask asks the policies. What keeps them from answering is a finding, which stands for some time. Errors: that of ctx,
+// and what the answer is instead.
+func ask[T any](ctx context.Context, c *child, method string, q Question) (T, *rollout.Finding, error) {
+	var out Answer[T]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.endWhenIdle()
+	failed, err := c.loaded(ctx)
+	if failed != nil || err != nil {
+		return out.Value, failed, err
+	}
+	err = c.process.Call(ctx, answerTime, method, q, &out)
+	var ended *confined.EndedError
+	switch {
+	case errors.As(err, &ended):
+		f := c.failure(err, "evaluating", answerTime)
+		c.failed = &f
+	case out.Overrun != nil:
+		c.process.Close()
+		c.failed = out.Overrun
+	default:
+		return out.Value, nil, err
+	}
+	c.until = time.Now().Add(suspension)
+	return out.Value, c.failed, nil
+}
+
+// endWhenIdle ends the process when it was asked nothing for a while.
+func (c *child) endWhenIdle() {
+	if c.idle != nil {
+		c.idle.Reset(idleTime)
+		return
+	}
+	c.idle = time.AfterFunc(idleTime, c.close)
+}
+
+// close ends the process. The next question begins another one.
+func (c *child) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.process.Close()
+}
+
+// placesOf names files of policies that others wrote.
+func placesOf(cfg policy.Config) string {
+	modules := cfg.Modules
+	for _, l := range cfg.Floor {
+		modules = append(modules[:len(modules):len(modules)], l.Modules...)
+	}
+	switch len(modules) {
+	case 0:
+		return ""
+	case 1:
+		return modules[0].Path
+	}
+	return fmt.Sprintf("%s and %d more", modules[0].Path, len(modules)-1)
+}

@@ -1,0 +1,193 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+
+	"github.com/rampart-gitops/rampart/internal/confined"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/lint"
+	"github.com/rampart-gitops/rampart/policy/parse"
+)
+
+// Memory is how many bytes a process may use that evaluates policies.
+const Memory = 512 << 20
+
+// Serve evaluates policies for an Engine in another process until that ends. Errors: the process can't be bounded.
+func Serve() error {
+	return confined.Serve(&service{overrun: make(chan rollout.Finding, 1)}, Memory)
+}
+
+// service is what an Engine calls in the process: policies are loaded once, then asked one question after the other.
+type service struct {
+	engine *policy.Engine
+	masks  map[string]*policy.Masks
+	// overrun gets the evaluation that could not be stopped.
+	overrun chan rollout.Finding
+}
+
+// Answer is an answer, or the evaluation that could not be stopped, after which the process is of no use.
+type Answer[T any] struct {
+	Value   T
+	Overrun *rollout.Finding
+}
+
+// answer does work, and gives up when an evaluation can't be stopped.
+func answer[T any](s *service, out *Answer[T], work func() (T, error)) error {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		defer func() { done <- r }()
+		defer parse.Recovered(&r.err)
+		r.value, r.err = work()
+	}()
+	select {
+	case r := <-done:
+		out.Value = r.value
+		return r.err
+	case f := <-s.overrun:
+		out.Overrun = &f
+		return nil
+	}
+}
+
+// Facts are what policies say of themselves once they are compiled.
+type Facts struct {
+	Digest   string
+	Problems []parse.Problem
+	// Looks are the parts of the input that they may look at; LooksAtAll: any.
+	Looks      map[string]bool
+	LooksAtAll bool
+	// Statuses are the contexts of commit statuses that they may ask about.
+	Statuses []string
+}
+
+func factsOf(e *policy.Engine) Facts {
+	f := Facts{Digest: e.Digest(), Problems: e.Problems(), Statuses: e.Statuses()}
+	f.Looks, f.LooksAtAll = e.Looks()
+	return f
+}
+
+// Load compiles policies, which the other methods are about.
+func (s *service) Load(cfg policy.Config, out *Facts) error {
+	cfg.Overrun = func(f rollout.Finding) {
+		select {
+		case s.overrun <- f:
+		default: // one is enough
+		}
+	}
+	s.engine, s.masks = policy.Compile(cfg), map[string]*policy.Masks{}
+	*out = factsOf(s.engine)
+	return nil
+}
+
+// Question is what policies are asked.
+type Question struct {
+	// Document as JSON.
+	Document []byte
+	// Held are findings about all, beside those of the policies.
+	Held []rollout.Finding
+	// Action to explain, or to evaluate an Expression about.
+	Action, Expression string
+	// Mark and Pointers say where something was masked.
+	Mark     string
+	Pointers []string
+	// Package, Location and Part are of a clause, and of the input.
+	Package, Location, Part string
+}
+
+// Judge says what policies think of a document.
+func (s *service) Judge(q Question, out *Answer[rollout.Verdicts]) error {
+	d, err := s.document(q)
+	if err != nil {
+		return err
+	}
+	return answer(s, out, func() (rollout.Verdicts, error) {
+		return s.engine.JudgeHeld(context.Background(), d, q.Held), nil
+	})
+}
+
+// Explain says rule by rule why policies say what they say of an action.
+func (s *service) Explain(q Question, out *Answer[policy.Explanation]) error {
+	d, err := s.document(q)
+	if err != nil {
+		return err
+	}
+	return answer(s, out, func() (policy.Explanation, error) {
+		return s.engine.ExplainHeld(context.Background(), d, q.Action, q.Held)
+	})
+}
+
+// Ask evaluates an expression.
+func (s *service) Ask(q Question, out *Answer[[]map[string]json.RawMessage]) error {
+	d, err := s.document(q)
+	if err != nil {
+		return err
+	}
+	return answer(s, out, func() ([]map[string]json.RawMessage, error) {
+		return s.engine.Ask(context.Background(), d, q.Action, q.Expression)
+	})
+}
+
+// ReadMasked reports whether policies read what was masked.
+func (s *service) ReadMasked(q Question, out *Answer[bool]) error {
+	d, err := s.document(q)
+	if err != nil {
+		return err
+	}
+	if s.masks[q.Mark] == nil {
+		s.masks[q.Mark] = s.engine.Masks(q.Mark)
+	}
+	return answer(s, out, func() (bool, error) { return s.masks[q.Mark].Read(context.Background(), d, q.Pointers) })
+}
+
+// ClauseLooksAt reports whether a clause may look at a part of the input.
+func (s *service) ClauseLooksAt(q Question, out *Answer[bool]) error {
+	if s.engine == nil {
+		return errNotLoaded
+	}
+	out.Value = s.engine.ClauseLooksAt(q.Package, q.Location, q.Part)
+	return nil
+}
+
+var errNotLoaded = errors.New("no policies are loaded")
+
+func (s *service) document(q Question) (*policy.Document, error) {
+	if s.engine == nil {
+		return nil, errNotLoaded
+	}
+	return policy.DecodeDocument(q.Document)
+}
+
+// Check looks for mistakes in policies.
+func (s *service) Check(cfg policy.Config, out *[]parse.Problem) error {
+	*out = lint.Check(cfg)
+	return nil
+}
+
+// Tests are tests of policies to run.
+type Tests struct {
+	Config policy.Config
+	// Names is an expression that the names of tests match; "": all.
+	Names string
+}
+
+// RunTests runs the tests of policies.
+func (s *service) RunTests(t Tests, out *policy.TestReport) error {
+	var names *regexp.Regexp
+	if t.Names != "" {
+		var err error
+		if names, err = regexp.Compile(t.Names); err != nil {
+			return err
+		}
+	}
+	*out = policy.RunTests(context.Background(), t.Config, names)
+	return nil
+}
