@@ -17,6 +17,7 @@ func Serve(service any, memory uint64) error {
 	if err := limitMemory(memory); err != nil {
 		return err
 	}
+	debug.SetGCPercent(400) // there is memory enough, until there is not
 	debug.SetMemoryLimit(int64(memory) / 3 * 2)
 	debug.SetMaxStack(int(memory / 8))
 	http.DefaultTransport = refusing{} // nothing asks for anything; this is in case that something does

@@ -192,7 +192,7 @@ func failure(ctx context.Context, err error) rollout.Finding {
 }
 
 func question(d *policy.Document) (Question, error) {
-	text, err := json.Marshal(d)
+	text, err := d.MarshalJSON()
 	return Question{Document: text}, err
 }
 

@@ -18,7 +18,17 @@ const Memory = 512 << 20
 
 // Serve evaluates policies for an Engine in another process until that ends. Errors: the process can't be bounded.
 func Serve() error {
-	return confined.Serve(&service{overrun: make(chan rollout.Finding, 1)}, Memory)
+	return confined.Serve(newService(), Memory)
+}
+
+func newService() *service {
+	s := &service{overrun: make(chan rollout.Finding, 1), jobs: make(chan func())}
+	go func() {
+		for job := range s.jobs {
+			job()
+		}
+	}()
+	return s
 }
 
 // service is what an Engine calls in the process: policies are loaded once, then asked one question after the other.
@@ -27,6 +37,8 @@ type service struct {
 	masks  map[string]*policy.Masks
 	// overrun gets the evaluation that could not be stopped.
 	overrun chan rollout.Finding
+	// jobs are done by one goroutine: evaluating needs a stack that has to grow, which a new one would do each time.
+	jobs chan func()
 }
 
 // Answer is an answer, or the evaluation that could not be stopped, after which the process is of no use.
@@ -35,19 +47,25 @@ type Answer[T any] struct {
 	Overrun *rollout.Finding
 }
 
-// answer does work, and gives up when an evaluation can't be stopped.
-func answer[T any](s *service, out *Answer[T], work func() (T, error)) error {
+// answer does work on the document of a question, and gives up when an evaluation can't be stopped.
+func answer[T any](s *service, q Question, out *Answer[T], work func(*policy.Document) (T, error)) error {
+	if s.engine == nil {
+		return errNotLoaded
+	}
 	type result struct {
 		value T
 		err   error
 	}
 	done := make(chan result, 1)
-	go func() {
+	s.jobs <- func() {
 		var r result
 		defer func() { done <- r }()
 		defer parse.Recovered(&r.err)
-		r.value, r.err = work()
-	}()
+		var d *policy.Document
+		if d, r.err = policy.DecodeDocument(q.Document); r.err == nil {
+			r.value, r.err = work(d)
+		}
+	}
 	select {
 	case r := <-done:
 		out.Value = r.value
@@ -105,47 +123,33 @@ type Question struct {
 
 // Judge says what policies think of a document.
 func (s *service) Judge(q Question, out *Answer[rollout.Verdicts]) error {
-	d, err := s.document(q)
-	if err != nil {
-		return err
-	}
-	return answer(s, out, func() (rollout.Verdicts, error) {
+	return answer(s, q, out, func(d *policy.Document) (rollout.Verdicts, error) {
 		return s.engine.JudgeHeld(context.Background(), d, q.Held), nil
 	})
 }
 
 // Explain says rule by rule why policies say what they say of an action.
 func (s *service) Explain(q Question, out *Answer[policy.Explanation]) error {
-	d, err := s.document(q)
-	if err != nil {
-		return err
-	}
-	return answer(s, out, func() (policy.Explanation, error) {
+	return answer(s, q, out, func(d *policy.Document) (policy.Explanation, error) {
 		return s.engine.ExplainHeld(context.Background(), d, q.Action, q.Held)
 	})
 }
 
 // Ask evaluates an expression.
 func (s *service) Ask(q Question, out *Answer[[]map[string]json.RawMessage]) error {
-	d, err := s.document(q)
-	if err != nil {
-		return err
-	}
-	return answer(s, out, func() ([]map[string]json.RawMessage, error) {
+	return answer(s, q, out, func(d *policy.Document) ([]map[string]json.RawMessage, error) {
 		return s.engine.Ask(context.Background(), d, q.Action, q.Expression)
 	})
 }
 
 // ReadMasked reports whether policies read what was masked.
 func (s *service) ReadMasked(q Question, out *Answer[bool]) error {
-	d, err := s.document(q)
-	if err != nil {
-		return err
-	}
-	if s.masks[q.Mark] == nil {
-		s.masks[q.Mark] = s.engine.Masks(q.Mark)
-	}
-	return answer(s, out, func() (bool, error) { return s.masks[q.Mark].Read(context.Background(), d, q.Pointers) })
+	return answer(s, q, out, func(d *policy.Document) (bool, error) {
+		if s.masks[q.Mark] == nil {
+			s.masks[q.Mark] = s.engine.Masks(q.Mark)
+		}
+		return s.masks[q.Mark].Read(context.Background(), d, q.Pointers)
+	})
 }
 
 // ClauseLooksAt reports whether a clause may look at a part of the input.
@@ -158,13 +162,6 @@ func (s *service) ClauseLooksAt(q Question, out *Answer[bool]) error {
 }
 
 var errNotLoaded = errors.New("no policies are loaded")
-
-func (s *service) document(q Question) (*policy.Document, error) {
-	if s.engine == nil {
-		return nil, errNotLoaded
-	}
-	return policy.DecodeDocument(q.Document)
-}
 
 // Check looks for mistakes in policies.
 func (s *service) Check(cfg policy.Config, out *[]parse.Problem) error {
