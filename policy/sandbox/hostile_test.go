@@ -136,15 +136,6 @@ func hostiles() map[string]func() policy.Config {
 	}
 }
 
-// tangle is an equation in which each variable is twice within another.
-func tangle(v string, n int) string {
-	var left, right []string
-	for i := range n {
-		left, right = append(left, fmt.Sprintf("%s%d", v, i)), append(right, fmt.Sprintf("[%s%d, %s%d]", v, i+1, v, i+1))
-	}
-	return fmt.Sprintf("[%s, %s%d] = [%s, z]", strings.Join(left, ", "), v, n, strings.Join(right, ", "))
-}
-
 // Nothing ends the bot, uses up its memory, keeps another environment waiting, holds what takes traffic back, or lets a
 // raise through.
 func TestHostile(t *testing.T) {
