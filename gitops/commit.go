@@ -1,0 +1,209 @@
+package gitops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/tree"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// MovedError says that a branch is not any more what was read: read again, and decide again.
+type MovedError struct {
+	Branch string
+	Err    error
+}
+
+// Error names the branch.
+func (e *MovedError) Error() string { return fmt.Sprintf("branch %s moved: %v", e.Branch, e.Err) }
+
+// Is makes it a rollout.ErrMoved.
+func (e *MovedError) Is(target error) bool { return target == rollout.ErrMoved }
+
+// Unwrap gives the cause.
+func (e *MovedError) Unwrap() error { return e.Err }
+
+// RefusedError says that the repository does not accept the credentials, or is not there. Its Err is a
+// *git.AccessError.
+type RefusedError struct{ Err error }
+
+// Error gives the cause.
+func (e *RefusedError) Error() string { return e.Err.Error() }
+
+// Is makes it a rollout.ErrRefused.
+func (e *RefusedError) Is(target error) bool { return target == rollout.ErrRefused }
+
+// Unwrap gives the cause.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// ProtectedError says that a rule of a branch keeps the bot from pushing to it. Its Err is a *git.ProtectedError.
+type ProtectedError struct {
+	Branch string
+	Err    error
+}
+
+// Error gives the server's words.
+func (e *ProtectedError) Error() string { return fmt.Sprintf("push to %s: %v", e.Branch, e.Err) }
+
+// Is makes it a rollout.ErrProtected.
+func (e *ProtectedError) Is(target error) bool { return target == rollout.ErrProtected }
+
+// Unwrap gives the cause.
+func (e *ProtectedError) Unwrap() error { return e.Err }
+
+// Commit pushes one commit on top of Base, or one for each part, and gives the hash of the last; "" if the changes
+// change nothing. Nothing is forced, merged or rebased. Errors: *MovedError when the branch is not at Base any more;
+// *ProtectedError; *rollout.UnwritableError; *git.RejectedError, *git.UnknownOutcomeError and *git.AccessError as Push
+// has them.
+func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, error) {
+	branch := r.outputBranch(req.Environment)
+	tip := r.lastTips[branch]
+	parts := req.Parts
+	if parts == nil {
+		parts = []rollout.CommitPart{{Changes: req.Changes, Message: req.Message}}
+	}
+	request := git.CommitRequest{Branch: branch, Parent: plumbing.NewHash(req.Base), Author: r.signature(), Committer: r.signature()}
+	for _, p := range parts {
+		changes, err := r.changes(ctx, tip, req.Environment.Output.Path, p.Changes)
+		if err != nil {
+			return "", unwritable(err)
+		}
+		request.Then = append(request.Then, git.Step{Changes: changes, Message: r.message(p.Message)})
+	}
+	if r.cfg.SigningKey != nil {
+		request.Sign = r.cfg.SigningKey.Sign
+	}
+	staged, err := r.mirror.Stage(request)
+	if err != nil {
+		return "", unwritable(fmt.Errorf("stage commit for %s: %w", branch, err))
+	}
+	if staged.Tree == tip.Tree && !tip.Commit.IsZero() {
+		return "", nil
+	}
+	r.write(Before)
+	hash, err := r.mirror.Push(ctx, staged)
+	r.write(After)
+	var moved *git.MovedError
+	var protected *git.ProtectedError
+	switch {
+	case errors.As(err, &moved):
+		return "", &MovedError{Branch: branch, Err: err}
+	case errors.As(err, &protected):
+		return "", &ProtectedError{Branch: branch, Err: err}
+	case err != nil:
+		return "", fmt.Errorf("push to %s: %w", branch, err)
+	}
+	return hash.String(), nil
+}
+
+// unwritable adds to an error the path that it is about, if it is about one.
+func unwritable(err error) error {
+	var of *git.PathError
+	if errors.As(err, &of) {
+		return &rollout.UnwritableError{Path: of.Path, Err: err}
+	}
+	return err
+}
+
+// signature is the bot's, now.
+func (r *Repository) signature() git.Signature {
+	return git.Signature{Name: r.cfg.Author, Email: r.cfg.Email, When: r.cfg.Now().UTC().Truncate(time.Second)}
+}
+
+// skipCI is what GitHub, GitLab, Gitea and others look for in a commit's message.
+const skipCI = "[skip ci]"
+
+// message is what a commit says.
+func (r *Repository) message(text string) string {
+	if !r.cfg.SkipCI {
+		return text
+	}
+	subject, body, more := strings.Cut(text, "\n")
+	if !more {
+		return subject + " " + skipCI
+	}
+	return subject + " " + skipCI + "\n" + body
+}
+
+func (r *Repository) write(m Moment) {
+	if r.cfg.OnWrite != nil {
+		r.cfg.OnWrite(m)
+	}
+}
+
+// changes turns file changes into the mirror's. Content that Git had earlier is looked for in history. Errors: a
+// *rollout.UnwritableError for each file that can't be written, joined; those of FindInHistory.
+func (r *Repository) changes(ctx context.Context, tip git.Tip, output string, files []rollout.FileChange) ([]git.Change, error) {
+	root := path.Clean(output)
+	var out []git.Change
+	var unwritable []error
+	for _, c := range files {
+		if err := git.CheckPath(c.Path); err != nil {
+			return nil, err
+		}
+		if root != "." && !isBelow(c.Path, root) {
+			unwritable = append(unwritable, &rollout.UnwritableError{Path: c.Path, Err: fmt.Errorf("change of %q is outside of the output %q", c.Path, root)})
+			continue
+		}
+		change := git.Change{Path: c.Path, Delete: c.Delete}
+		switch {
+		case c.Delete:
+		case c.Blob != "":
+			data, err := r.bringBack(ctx, tip, git.Wanted{Path: c.Path, Blob: plumbing.NewHash(c.Blob)})
+			if lost := rollout.Unwritable(err); len(lost) > 0 {
+				unwritable = append(unwritable, err)
+				continue
+			} else if err != nil {
+				return nil, err
+			}
+			change.Data = data // the server may not have it any more
+		default:
+			change.Data = asBytes(c.Data)
+		}
+		out = append(out, change)
+	}
+	return out, errors.Join(unwritable...)
+}
+
+func isBelow(file, dir string) bool {
+	return len(file) > len(dir) && file[:len(dir)] == dir && file[len(dir)] == '/'
+}
+
+// lookAgain is after how long what was nowhere in history is looked for again: a branch may have been pushed back to
+// what it was.
+const lookAgain = time.Hour
+
+// bringBack gives what a path had earlier. Errors: *rollout.UnwritableError when that is nowhere in history;
+// *MovedError; those of FindInHistory.
+func (r *Repository) bringBack(ctx context.Context, tip git.Tip, want git.Wanted) ([]byte, error) {
+	if data, err := r.mirror.Blob(want.Blob, tree.MaxFileSize); err == nil {
+		return data, nil
+	}
+	gone := &rollout.UnwritableError{Path: want.Path, Err: fmt.Errorf("%q has to be put back as it was written (blob %s), which is nowhere in the history of %s: "+
+		"put it there by hand, or have a drift policy adopt what is there", want.Path, want.Blob, tip.Branch)}
+	if r.cfg.Now().Before(r.nowhere[want]) {
+		return nil, gone
+	}
+	_, ok, err := r.mirror.FindInHistory(ctx, tip, want)
+	var moved *git.MovedError
+	switch {
+	case errors.As(err, &moved):
+		return nil, &MovedError{Branch: tip.Branch, Err: err}
+	case err != nil:
+		return nil, fmt.Errorf("bring back %q: %w", want.Path, err)
+	case !ok:
+		if r.nowhere == nil {
+			r.nowhere = map[git.Wanted]time.Time{}
+		}
+		r.nowhere[want] = r.cfg.Now().Add(lookAgain)
+		return nil, gone
+	}
+	return r.mirror.Blob(want.Blob, tree.MaxFileSize)
+}
