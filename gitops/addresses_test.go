@@ -60,7 +60,7 @@ spec:
 			r := gittest.NewBareRepo(t)
 			r.Commit(gittest.Commit{Write: c.files})
 			cfg := open(t, r).cfg
-			cfg.CacheDir, cfg.Addresses = t.TempDir(), rules
+			cfg.CacheDir, cfg.Options = t.TempDir(), []Option{AllowAddresses(rules)}
 			repo, err := Open(cfg)
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, repo.Close()) })

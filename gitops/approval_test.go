@@ -87,7 +87,7 @@ func TestRequireApprovalOfABranch(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: map[string]string{layout.Config: threeEnvironments}})
 	repo, err := Open(Config{URL: r.URL(), Branch: "main", CacheDir: t.TempDir(), Log: slog.New(slog.DiscardHandler),
-		Approval: []ApprovalFloor{{Environments: "prod"}}})
+		Options: []Option{RequireApproval([]ApprovalFloor{{Environments: "prod"}})}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, repo.Close()) })
 	for range 2 {

@@ -42,7 +42,7 @@ func BenchmarkSurvey(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		t := trees[1+i%2]
-		world, err := r.survey.reader.read(t, func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "base", nil }, rollout.GitContext{})
+		world, err := r.survey.reader.Read(t, func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "base", nil }, rollout.GitContext{})
 		require.NoError(b, err)
 		require.NotNil(b, world.Environments[0].Known[7].Full)
 	}

@@ -349,11 +349,11 @@ func (e *environment) expanded(s *specAt) (*specAt, error) {
 	return &out, nil
 }
 
-// surveyed are the environments of one survey, by name. Nothing changes them any more.
-type surveyed map[string]*environment
+// Surveyed are the environments of one survey, by name. Nothing changes them any more.
+type Surveyed map[string]*environment
 
 // brief gives the snapshots of worker deployments of an environment.
-func (v surveyed) brief(environment string, known []*rollout.Known) []rollout.Snapshot {
+func (v Surveyed) Brief(environment string, known []*rollout.Known) []rollout.Snapshot {
 	out := make([]rollout.Snapshot, 0, len(known))
 	if e := v[environment]; e != nil {
 		for _, k := range known {
@@ -365,7 +365,7 @@ func (v surveyed) brief(environment string, known []*rollout.Known) []rollout.Sn
 
 // fill gives snapshots of the survey with what their files say, in their order; those that are complete get what is
 // Wanted of them. With an error those that could not be filled in are left out.
-func (v surveyed) fill(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.Snapshot, error) {
+func (v Surveyed) Fill(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.Snapshot, error) {
 	errs := make([]error, len(snapshots))
 	unbrought := v.bring(ctx, snapshots)
 	if unbrought != nil {

@@ -247,7 +247,7 @@ func placeless(problems []v1alpha1.Problem) []v1alpha1.Problem {
 // folderOf is the folder to be built that a path is in, nil for none.
 func (e *environment) folderOf(name string) *built {
 	for _, b := range e.builds {
-		if dir := b.Dir(); name != "" && (dir == "." || isBelow(name, dir)) {
+		if dir := b.Dir(); name != "" && (dir == "." || tree.IsBelow(name, dir)) {
 			return b
 		}
 	}
@@ -274,8 +274,8 @@ func (e *environment) brokenAt(name string) ([]v1alpha1.Problem, bool) {
 	return nil, false
 }
 
-// unbuilt reports whether a folder took too much the last time.
-func (r *Reader) unbuilt() bool {
+// Unbuilt reports whether a folder took too much the last time.
+func (r *Reader) Unbuilt() bool {
 	for _, b := range r.built {
 		if b.problem != nil && b.problem.Bounds {
 			return true
@@ -284,8 +284,8 @@ func (r *Reader) unbuilt() bool {
 	return false
 }
 
-// buildAgain forgets folders that took too much.
-func (r *Reader) buildAgain() {
+// BuildAgain forgets folders that took too much.
+func (r *Reader) BuildAgain() {
 	for key, b := range r.built {
 		if b.problem != nil && b.problem.Bounds {
 			delete(r.built, key)

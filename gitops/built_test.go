@@ -82,7 +82,8 @@ func TestFoldersAreBuilt(t *testing.T) {
 	r, b := gittest.NewBareRepo(t), &counting{}
 	r.Commit(gittest.Commit{Write: sources()})
 	repo := open(t, r)
-	repo.whole.reader.options.builder, repo.survey.reader.options.builder = b, b
+	repo.whole.reader.Use(BuildWith(b))
+	repo.survey.reader.Use(BuildWith(b))
 	w := read(t, repo)
 	require.Empty(t, problems(w))
 	require.Equal(t, 2, b.builds)
@@ -141,7 +142,7 @@ func TestOriginOfManyFilesWalksNoHistory(t *testing.T) {
 	others := func(i int) gittest.Commit { return gittest.Commit{Write: map[string]string{"other": fmt.Sprint(i)}} }
 	r.Commits(history, others)
 	repo := open(t, r)
-	repo.whole.reader.options.builder = &counting{}
+	repo.whole.reader.Use(BuildWith(&counting{}))
 	origin := func() string {
 		t.Helper()
 		a := deployment(t, read(t, repo), "a")
@@ -171,7 +172,7 @@ func TestSurveyOfFolders(t *testing.T) {
 	delete(all, "charts/c/templates/t.yaml") // one object, which is known in brief
 	r.Commit(gittest.Commit{Write: all})
 	repo := open(t, r)
-	repo.survey.reader.options.builder = b
+	repo.survey.reader.Use(BuildWith(b))
 	var survey rollout.Survey
 	var fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error)
 	for i := range 3 {
@@ -228,7 +229,7 @@ func TestFolderThatCannotBeBuilt(t *testing.T) {
 			r.Commit(gittest.Commit{Write: sources()})
 			r.Commit(c.change)
 			repo := open(t, r)
-			repo.whole.reader.options.builder = &counting{}
+			repo.whole.reader.Use(BuildWith(&counting{}))
 			w := read(t, repo)
 			require.Contains(t, strings.Join(problems(w), "\n"), c.want)
 			broken := deployment(t, w, c.of)
@@ -249,7 +250,7 @@ func TestPlainSpecInAFolderThatCannotBeBuilt(t *testing.T) {
 	r.Commit(gittest.Commit{Write: map[string]string{layout.Config: overlays, "plain/b/b.yaml": specYAML("shop", "b", "b:1"), "plain/b/connection.yaml": connectionYAML,
 		"out/prod/shop/b/routing.yaml": routingYAML("b", "plain/b/b.yaml")}})
 	repo := open(t, r)
-	repo.whole.reader.options.builder = &counting{}
+	repo.whole.reader.Use(BuildWith(&counting{}))
 	require.NotNil(t, deployment(t, read(t, repo), "b").Spec)
 	r.Commit(gittest.Commit{Write: map[string]string{"plain/b/kustomization.yaml": "resources: [https://example.com/b]\n"}})
 	b := deployment(t, read(t, repo), "b")
@@ -264,7 +265,7 @@ func TestFolderThatTakesTooMuchIsBuiltLater(t *testing.T) {
 	r.Commit(gittest.Commit{Write: sources()})
 	repo := open(t, r)
 	repo.cfg.Now = func() time.Time { return now }
-	repo.whole.reader.options.builder = b
+	repo.whole.reader.Use(BuildWith(b))
 	require.NotEmpty(t, deployment(t, read(t, repo), "a").Problems)
 	builds := b.builds
 	r.Commit(gittest.Commit{Write: map[string]string{"other": "1"}})

@@ -102,9 +102,9 @@ func (c *Clone) ReadAt(ctx context.Context, tip Tip, options ...Option) (world r
 	if err != nil {
 		return world, nil, err
 	}
-	r := newReader(options)
+	r := NewReader(options...)
 	git := rollout.GitContext{Branch: branchOf(plumbing.ReferenceName(tip.Name))}
-	world, err = r.read(t, func(env v1alpha1.Environment) (tree.Tree, string, error) {
+	world, err = r.Read(t, func(env v1alpha1.Environment) (tree.Tree, string, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, "", err
 		}

@@ -132,7 +132,7 @@ func TestRefusedClusterConnectionIsReadInFull(t *testing.T) {
 		r.Commit(gittest.Commit{Write: map[string]string{"x.yaml": byCluster(specYAML("shop", "x", "i:1")), "cluster.yaml": clusterConnectionYAML,
 			"deploy/shop/x/routing.yaml": routingYAML("x", "x.yaml")}})
 		cfg := open(t, r).cfg
-		cfg.CacheDir, cfg.Addresses = t.TempDir(), []AddressRule{{"*", address}}
+		cfg.CacheDir, cfg.Options = t.TempDir(), []Option{AllowAddresses([]AddressRule{{"*", address}})}
 		repo, err := Open(cfg)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, repo.Close()) })

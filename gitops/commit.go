@@ -148,7 +148,7 @@ func (r *Repository) changes(ctx context.Context, tip git.Tip, output string, fi
 		if err := git.CheckPath(c.Path); err != nil {
 			return nil, err
 		}
-		if root != "." && !isBelow(c.Path, root) {
+		if root != "." && !tree.IsBelow(c.Path, root) {
 			unwritable = append(unwritable, &rollout.UnwritableError{Path: c.Path, Err: fmt.Errorf("change of %q is outside of the output %q", c.Path, root)})
 			continue
 		}
@@ -165,15 +165,11 @@ func (r *Repository) changes(ctx context.Context, tip git.Tip, output string, fi
 			}
 			change.Data = data // the server may not have it any more
 		default:
-			change.Data = asBytes(c.Data)
+			change.Data = []byte(c.Data)
 		}
 		out = append(out, change)
 	}
 	return out, errors.Join(unwritable...)
-}
-
-func isBelow(file, dir string) bool {
-	return len(file) > len(dir) && file[:len(dir)] == dir && file[len(dir)] == '/'
 }
 
 // lookAgain is after how long what was nowhere in history is looked for again: a branch may have been pushed back to

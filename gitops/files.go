@@ -18,6 +18,6 @@ func ReadFiles(files []rollout.TextFile, options ...Option) (rollout.World, erro
 		}
 		t.Add(f)
 	}
-	r := newReader(options)
-	return r.read(t, func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "", nil }, rollout.GitContext{})
+	r := NewReader(options...)
+	return r.Read(t, func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "", nil }, rollout.GitContext{})
 }

@@ -126,9 +126,9 @@ func FuzzTrees(f *testing.F) {
 		defer func() { require.NoError(t, m.Close()) }()
 		start := time.Now()
 		bot := tree.Commit{Ctx: t.Context(), Mirror: m, Hash: root}
-		asBot, err := (&Reader{}).read(bot, in(bot), rollout.GitContext{})
+		asBot, err := (&Reader{}).Read(bot, in(bot), rollout.GitContext{})
 		person := gitTree{w, root}
-		asPerson, other := (&Reader{}).read(person, in(person), rollout.GitContext{})
+		asPerson, other := (&Reader{}).Read(person, in(person), rollout.GitContext{})
 		require.Less(t, time.Since(start), 10*time.Second)
 		if err != nil { // something is missing, and else nothing of anybody's
 			require.Error(t, other)
@@ -142,8 +142,8 @@ func FuzzTrees(f *testing.F) {
 		requireInside(t, asBot)
 		require.Equal(t, []string{"shop/cart"}, names(asBot.Environments[1]))
 
-		survey := &Reader{briefs: &briefs{}}
-		inBrief, err := survey.read(bot, in(bot), rollout.GitContext{})
+		survey := NewReader().InBrief()
+		inBrief, err := survey.Read(bot, in(bot), rollout.GitContext{})
 		require.NoError(t, err)
 		require.Subset(t, problems(asBot), problems(inBrief), "a survey does not look into manifests")
 		require.Len(t, inBrief.Environments[0].Known, len(asBot.Environments[0].Deployments))

@@ -98,6 +98,20 @@ func (w walk) fits(name string) (uint64, error) {
 	return out, nil
 }
 
+// Below are the files below a folder, by their paths: the hash of each. Errors: *tree.Error for too many, those of the
+// tree.
+func Below(t tree.Tree, dir, hash string) (map[string]string, error) {
+	all, err := below(t, dir, hash, walk{globs: []string{"**"}, budget: tree.NewBudget()})
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]string, len(all.files))
+	for _, f := range all.files {
+		out[f.path] = f.hash
+	}
+	return out, nil
+}
+
 // below lists a directory, except the paths to leave out. A subtree that is as it was is not listed again.
 func below(t tree.Tree, dir, hash string, walk walk) (*listing, error) {
 	if err := walk.budget.Enter(dir); err != nil {

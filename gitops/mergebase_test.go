@@ -88,13 +88,13 @@ func TestMergedTreeIsGits(t *testing.T) {
 			repo.Commit(gittest.Commit{Branch: names[i], Parent: parent, Write: files, Delete: gone})
 		}
 		m := mergedOf(t, repo, names)
-		listed, err := below(m, ".", m.Root(), walk{globs: []string{"**"}, budget: tree.NewBudget()})
+		listed, err := Below(m, ".", m.Root())
 		require.NoError(rt, err)
 		got := map[string]string{}
-		for _, f := range listed.files {
-			data, err := m.Read(f.path, f.hash)
+		for file, hash := range listed {
+			data, err := m.Read(file, hash)
 			require.NoError(rt, err)
-			got[f.path] = string(data)
+			got[file] = string(data)
 		}
 		printed, _ := repo.Try("merge-tree", "--write-tree", "--name-only", names[1], names[2]) // fails where there are conflicts
 		merged := repo.Files(strings.Fields(printed)[0])

@@ -127,12 +127,8 @@ func touched(from, to tree.Tree, dir string) ([]string, int, error) {
 		if !ok || e.Kind != tree.IsFolder {
 			continue
 		}
-		all, err := below(t, dir, e.Hash, walk{globs: []string{"**"}, budget: tree.NewBudget()})
-		if err != nil {
+		if sides[i], err = Below(t, dir, e.Hash); err != nil {
 			return nil, 0, err
-		}
-		for _, f := range all.files {
-			sides[i][f.path] = f.hash
 		}
 	}
 	var out []string

@@ -128,7 +128,7 @@ func surveyedWorld(t *testing.T, repo *Repository) rollout.World {
 func openAllowing(t *testing.T, r *gittest.Repo, n Namespaces) *Repository {
 	t.Helper()
 	cfg := open(t, r).cfg
-	cfg.CacheDir, cfg.Namespaces = t.TempDir(), n
+	cfg.CacheDir, cfg.Options = t.TempDir(), []Option{AllowNamespaces(n)}
 	repo, err := Open(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, repo.Close()) })

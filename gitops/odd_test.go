@@ -162,7 +162,7 @@ func previewed(t *testing.T, r *gittest.Repo) rollout.World {
 	t.Helper()
 	tree, err := openCommit(r.Dir, "main")
 	require.NoError(t, err)
-	w, err := newReader(nil).read(tree, in(tree), rollout.GitContext{})
+	w, err := NewReader().Read(tree, in(tree), rollout.GitContext{})
 	require.NoError(t, err)
 	return w
 }

@@ -200,7 +200,7 @@ func TestSurveyOfPartialMirror(t *testing.T) {
 	f.away.Store(false)
 
 	next.atOnce = 20
-	lacking := func() int { return len(next.mirror.Lacking(next.survey.reader.surveyed.blobs(t.Context()))) }
+	lacking := func() int { return len(next.mirror.Lacking(next.survey.reader.Surveyed().Blobs(t.Context()))) }
 	require.Equal(t, 50, lacking(), "two files of each that was not filled in")
 	f.away.Store(true)
 	next.Complete(t.Context())

@@ -141,16 +141,17 @@ func (r mergeReading) read(ctx context.Context) error {
 	merged := newMergedTree(ctx, r.base, r.fork, r.head)
 	m := r.merge
 	m.before, m.after = r.base, merged
-	ruling := &rules{r.base, m.BasePrefix()}
 	git := rollout.GitContext{Branch: r.branch()}
 	for _, world := range []struct {
 		to    *rollout.World
 		of    tree.Tree
-		rules *rules
-	}{{&m.Before, r.base, ruling}, {&m.After, merged, ruling}, {&m.Own, merged, nil}} {
-		reader := newReader(r.options)
-		reader.rules = world.rules
-		read, err := reader.read(world.of, r.output, git)
+		ruled bool
+	}{{&m.Before, r.base, true}, {&m.After, merged, true}, {&m.Own, merged, false}} {
+		reader := NewReader(r.options...)
+		if world.ruled {
+			reader.JudgedBy(r.base, m.BasePrefix())
+		}
+		read, err := reader.Read(world.of, r.output, git)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Reader turns trees into worlds and keeps what it decoded by hash. Its zero value is ready.
+// Reader turns trees into worlds and keeps what it decoded by hash. It is used by one goroutine at a time.
 type Reader struct {
 	files   map[fileKey]decoded
 	dirs    map[string]*listing
@@ -27,10 +27,10 @@ type Reader struct {
 	// rules are nil where the specs' tree judges, too.
 	rules *rules
 	// last is what could be used last; nil: nothing is remembered.
-	last *lastUsable
+	last *LastUsable
 	// briefs are nil where everything is decoded; else surveyed is the last read.
 	briefs   *briefs
-	surveyed surveyed
+	surveyed Surveyed
 	// used are the keys that the last read looked at: the others are forgotten after it.
 	used struct {
 		files   map[fileKey]bool
@@ -55,15 +55,59 @@ type decoded struct {
 	elsewhere bool
 }
 
+// NewReader gives a Reader of whole worlds.
+func NewReader(options ...Option) *Reader {
+	r := &Reader{}
+	r.Use(options...)
+	return r
+}
+
+// Use changes how the Reader reads from now on.
+func (r *Reader) Use(options ...Option) {
+	for _, o := range options {
+		o(&r.options)
+	}
+}
+
+// InBrief has the Reader survey: what was decoded before is not decoded again, and not kept either.
+func (r *Reader) InBrief() *Reader {
+	r.briefs = &briefs{}
+	return r
+}
+
+// With has the Reader go on by what could be used last where something cannot be used, and note what can.
+func (r *Reader) With(last *LastUsable) *Reader {
+	r.last = last
+	return r
+}
+
+// JudgedBy has rampart.yaml, policies, data and waivers read from another tree than the specs'. Its paths are shown with
+// a prefix.
+func (r *Reader) JudgedBy(t tree.Tree, prefix string) *Reader {
+	r.rules = &rules{t, prefix}
+	return r
+}
+
+// Surveyed is the last world that was read in brief. It stays as it is when the Reader reads the next one.
+func (r *Reader) Surveyed() Surveyed { return r.surveyed }
+
+// Full is how many worker deployments the Reader keeps in full that need not be.
+func (r *Reader) Full() int {
+	if r.briefs == nil {
+		return 0
+	}
+	return r.briefs.full
+}
+
 // ReadFolder reads a plain folder: no Git, no network. Records are read too, if they are there.
 func ReadFolder(dir string, options ...Option) (rollout.World, error) {
-	r := newReader(options)
+	r := NewReader(options...)
 	t := tree.Folder{Dir: dir}
-	return r.read(t, func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "", nil }, rollout.GitContext{})
+	return r.Read(t, func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "", nil }, rollout.GitContext{})
 }
 
 // read gives the world of a tree. outputs gives the tree of an environment's output and the commit it is of.
-func (r *Reader) read(t tree.Tree, outputs func(v1alpha1.Environment) (tree.Tree, string, error), git rollout.GitContext) (rollout.World, error) {
+func (r *Reader) Read(t tree.Tree, outputs func(v1alpha1.Environment) (tree.Tree, string, error), git rollout.GitContext) (rollout.World, error) {
 	r.begin()
 	world := rollout.World{Git: git}
 	from, prefix := r.ruling(t)
@@ -83,7 +127,7 @@ func (r *Reader) read(t tree.Tree, outputs func(v1alpha1.Environment) (tree.Tree
 	config := v1alpha1.Config{Spec: v1alpha1.ConfigSpec{Environments: environmentsOf(environments)}}
 	var adrift adrift
 	rivals := rivals{world: &world}
-	now := surveyed{}
+	now := Surveyed{}
 	world.Problems = append(problems, r.options.unmet(config.Spec.Environments)...)
 	for _, is := range environments {
 		blank := r.options.tightened(is.Environment)

@@ -309,12 +309,12 @@ func TestReadAgainIsReadAnew(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		files := memoryTree{"keep": "x"}
 		read := func(r *Reader) rollout.World {
-			w, err := r.read(files, func(v1alpha1.Environment) (tree.Tree, string, error) { return files, "base", nil }, rollout.GitContext{})
+			w, err := r.Read(files, func(v1alpha1.Environment) (tree.Tree, string, error) { return files, "base", nil }, rollout.GitContext{})
 			require.NoError(rt, err)
 			return w
 		}
 		var again Reader
-		surveys := Reader{briefs: &briefs{}}
+		surveys := NewReader().InBrief()
 		for range rapid.IntRange(1, 6).Draw(rt, "commits") {
 			for _, p := range rapid.SliceOfNDistinct(rapid.SampledFrom(paths), 0, 4, rapid.ID[string]).Draw(rt, "paths") {
 				if _, exists := files[p]; exists && rapid.Bool().Draw(rt, "delete") {
@@ -326,14 +326,14 @@ func TestReadAgainIsReadAnew(t *testing.T) {
 			if diff := cmp.Diff(read(new(Reader)), read(&again), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(v1alpha1.Document{})); diff != "" {
 				rt.Fatalf("reading again differs from reading anew:\n%s", diff)
 			}
-			survey := read(&surveys)
+			survey := read(surveys)
 			for range rapid.IntRange(0, 2).Draw(rt, "more surveys") { // what was decoded is known in brief then
-				survey = read(&surveys)
+				survey = read(surveys)
 			}
 			for i := range survey.Environments {
 				var err error
 				env := &survey.Environments[i]
-				env.Deployments, err = surveys.surveyed.fill(t.Context(), surveys.surveyed.brief(env.Environment.Name, env.Known))
+				env.Deployments, err = surveys.Surveyed().Fill(t.Context(), surveys.Surveyed().Brief(env.Environment.Name, env.Known))
 				require.NoError(rt, err)
 				env.Known = nil
 			}
@@ -394,15 +394,15 @@ func TestSurveyOfASettledFleet(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			files := maps.Clone(settled)
 			read := func(r *Reader) rollout.World {
-				w, err := r.read(files, func(v1alpha1.Environment) (tree.Tree, string, error) { return files, "base", nil }, rollout.GitContext{})
+				w, err := r.Read(files, func(v1alpha1.Environment) (tree.Tree, string, error) { return files, "base", nil }, rollout.GitContext{})
 				require.NoError(t, err)
 				return w
 			}
-			surveys := Reader{briefs: &briefs{}}
+			surveys := NewReader().InBrief()
 			for range 2 {
-				read(&surveys)
+				read(surveys)
 			}
-			for _, known := range read(&surveys).Environments[0].Known {
+			for _, known := range read(surveys).Environments[0].Known {
 				require.Nil(t, known.Full, known.Deployment)
 			}
 			for name, text := range change {
@@ -410,13 +410,13 @@ func TestSurveyOfASettledFleet(t *testing.T) {
 					delete(files, name)
 				}
 			}
-			want, first := read(new(Reader)), Reader{briefs: &briefs{}}
+			want, first := read(NewReader()), NewReader().InBrief()
 			for range 3 {
-				survey := read(&surveys)
+				survey := read(surveys)
 				env := &survey.Environments[0]
-				require.Equal(t, identified(read(&first).Environments[0].Known), identified(env.Known))
+				require.Equal(t, identified(read(first).Environments[0].Known), identified(env.Known))
 				var err error
-				env.Deployments, err = surveys.surveyed.fill(t.Context(), surveys.surveyed.brief("default", env.Known))
+				env.Deployments, err = surveys.Surveyed().Fill(t.Context(), surveys.Surveyed().Brief("default", env.Known))
 				require.NoError(t, err)
 				env.Known = nil
 				require.Empty(t, cmp.Diff(want, survey, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(v1alpha1.Document{})))
@@ -430,23 +430,23 @@ func TestSurveyAfterOneThatWasGivenUp(t *testing.T) {
 	files := memoryTree{"x.yaml": specYAML("shop", "z", "i:1"), "y.yaml": specYAML("shop", "a", "i:1"), "c.yaml": connectionYAML,
 		"deploy/shop/z/routing.yaml": routingYAML("z", "x.yaml"), "deploy/shop/a/routing.yaml": routingYAML("a", "y.yaml")}
 	read := func(r *Reader) rollout.EnvironmentWorld {
-		w, err := r.read(files, func(v1alpha1.Environment) (tree.Tree, string, error) { return files, "base", nil }, rollout.GitContext{})
+		w, err := r.Read(files, func(v1alpha1.Environment) (tree.Tree, string, error) { return files, "base", nil }, rollout.GitContext{})
 		require.NoError(t, err)
 		return w.Environments[0]
 	}
-	surveys := Reader{briefs: &briefs{}}
+	surveys := NewReader().InBrief()
 	for range 3 {
-		require.Len(t, read(&surveys).Known, 2)
+		require.Len(t, read(surveys).Known, 2)
 	}
 	bomb := "deploy/shop/z/" + strings.Repeat("deeper/", tree.MaxPath/7) + "x"
 	files[bomb] = "x"
-	given := read(&surveys)
+	given := read(surveys)
 	require.Empty(t, given.Known)
 	require.Contains(t, given.Problems[0].String(), "nested deeper")
 	delete(files, bomb)
 	files["deploy/shop/a/status.yaml"] = "a: 1\n" // else the folders' hashes are those of before
-	first := Reader{briefs: &briefs{}}
+	first := NewReader().InBrief()
 	for range 2 {
-		require.Equal(t, identified(read(&first).Known), identified(read(&surveys).Known))
+		require.Equal(t, identified(read(first).Known), identified(read(surveys).Known))
 	}
 }

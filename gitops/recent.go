@@ -10,20 +10,15 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/tree"
 )
 
-// recentCommits and searchTime bound how far one search looks through the history of a branch. What is looked for is in
-// one of the last commits: a bot that runs notices at once, and to look through all of a large history would take very
-// long.
-const (
-	recentCommits = 500
-	searchTime    = 30 * time.Second
-)
+// searchTime bounds, with RecentCommits, how far one search looks through the history of a branch.
+const searchTime = 30 * time.Second
 
 // recent calls visit with a tip's commit and those before it, newest first, until it says false: git.Mirror.Recent
 // within these bounds, and with its errors. Here says that the mirror alone is looked at.
 func (r *Repository) recent(ctx context.Context, tip git.Tip, here bool, visit func(git.CommitInfo) (more bool, err error)) error {
 	ctx, done := context.WithTimeout(ctx, searchTime)
 	defer done()
-	return r.mirror.Recent(ctx, tip, git.Recency{Most: recentCommits, Here: here}, visit)
+	return r.mirror.Recent(ctx, tip, git.Recency{Most: RecentCommits, Here: here}, visit)
 }
 
 // recordText is the file of a record as a commit has it; nil: it has none, or the one whose hash is in seen, which is

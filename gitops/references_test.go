@@ -88,7 +88,7 @@ func TestLocateReferences(t *testing.T) {
 	require.Nil(t, read(t, repo).Environments[0].Deployments[0].References, "nobody asked")
 
 	located, err := Open(Config{URL: r.URL(), Branch: "main", CacheDir: t.TempDir(),
-		Log: slog.New(slog.DiscardHandler), Now: time.Now, Locate: always})
+		Log: slog.New(slog.DiscardHandler), Now: time.Now, Options: []Option{LocateReferences(always)}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, located.Close()) })
 	require.Equal(t, want, held(t, read(t, located)))

@@ -36,21 +36,11 @@ type Config struct {
 	SigningKey *signature.Key
 	// SkipCI marks commits, so that they start no CI.
 	SkipCI bool
-	// ResourceKinds are the kinds that a WorkerResourceTemplate may make; nil: v1alpha1.DefaultResourceKinds.
-	ResourceKinds []string
 	// Signers whose signatures of commits are trusted; nil: whether a commit is signed is not looked at.
 	Signers *signature.Signers
-	// Approval is what environments have to want at least.
-	Approval []ApprovalFloor
-	// Namespaces are those that environments may name.
-	Namespaces Namespaces
-	// Addresses are those that connections may lead to; none: anywhere.
-	Addresses []AddressRule
-	// Builder builds folders of specs with a kustomization.yaml or a Chart.yaml; nil: none is.
-	Builder Builder
-	// Locate picks the worker deployments whose references Read locates; nil: none.
-	Locate Locating
-	Log    *slog.Logger
+	// Options are how files are read.
+	Options []Option
+	Log     *slog.Logger
 	// Now gives the time that commits carry.
 	Now func() time.Time
 	// OnWrite is called before and after each push; nil: no call is made.
@@ -72,7 +62,7 @@ type Repository struct {
 	cfg    Config
 	mirror *git.Mirror
 	// last is what could be used last, for both readings.
-	last *lastUsable
+	last *LastUsable
 	// searchAgain is when a search for that is made again, which was cut short; zero: none was.
 	searchAgain time.Time
 	// whole is what Read gives, survey what Survey does.
@@ -105,7 +95,7 @@ type Repository struct {
 
 // reading is the world as it was read last, and the tips that it was read from.
 type reading struct {
-	reader Reader
+	reader *Reader
 	last   *rollout.World
 	tips   map[string]git.Tip
 	// anew says that the next one is made although nothing moved.
@@ -124,7 +114,7 @@ func (r *reading) buildsAgain(now func() time.Time) bool {
 		return false
 	}
 	r.buildAgain = time.Time{}
-	r.reader.buildAgain()
+	r.reader.BuildAgain()
 	return true
 }
 
@@ -136,9 +126,9 @@ func Open(cfg Config) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, last := options{kinds: cfg.ResourceKinds, approval: cfg.Approval, namespaces: cfg.Namespaces, addresses: cfg.Addresses, builder: cfg.Builder, locate: cfg.Locate}, &lastUsable{}
-	return &Repository{cfg: cfg, mirror: m, atOnce: laterAtOnce, made: map[string]made{}, last: last, whole: reading{reader: Reader{options: o, last: last}},
-		survey: reading{reader: Reader{options: o, briefs: &briefs{}, last: last}}}, nil
+	last := &LastUsable{}
+	return &Repository{cfg: cfg, mirror: m, atOnce: laterAtOnce, made: map[string]made{}, last: last, whole: reading{reader: NewReader(cfg.Options...).With(last)},
+		survey: reading{reader: NewReader(cfg.Options...).With(last).InBrief()}}, nil
 }
 
 // MayPush says why the server does not take pushes by the bot's credentials, nil if it does. It sends nothing. That a
@@ -162,8 +152,8 @@ func (r *Repository) Read(ctx context.Context) (rollout.World, error) {
 // Complete had its time, manifests alone. Its errors are those of the mirror's reads.
 func (r *Repository) Survey(ctx context.Context) (survey rollout.Survey, fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), err error) {
 	world, err := r.readAs(ctx, &r.survey)
-	now := r.survey.reader.surveyed
-	return rollout.Survey{World: world, Brief: now.brief}, now.fill, err
+	now := r.survey.reader.Surveyed()
+	return rollout.Survey{World: world, Brief: now.Brief}, now.Fill, err
 }
 
 func (r *Repository) readAs(ctx context.Context, as *reading) (rollout.World, error) {
@@ -201,8 +191,8 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 	if err != nil {
 		return rollout.World{}, err
 	}
-	r.last.earlier = func(visit func(tree.Tree) bool) bool { return r.earlier(ctx, tip, visit) }
-	world, err := as.reader.read(tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: tip.Tree}, func(env v1alpha1.Environment) (tree.Tree, string, error) {
+	r.last.Earlier = func(visit func(tree.Tree) bool) bool { return r.earlier(ctx, tip, visit) }
+	world, err := as.reader.Read(tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: tip.Tree}, func(env v1alpha1.Environment) (tree.Tree, string, error) {
 		if err := r.fetchOutput(ctx, env, tips); err != nil {
 			return nil, "", err
 		}
@@ -216,10 +206,10 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 		return rollout.World{}, r.mirror.Needed(err)
 	}
 	as.last, as.tips, r.lastTips = &world, tips, tips
-	if as.buildAgain.IsZero() && as.reader.unbuilt() {
+	if as.buildAgain.IsZero() && as.reader.Unbuilt() {
 		as.buildAgain = r.cfg.Now().Add(buildPause)
 	}
-	as.anew = as.reader.briefs != nil && as.reader.briefs.full > manyFull
+	as.anew = as.reader.Full() > manyFull
 	return world, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/remember"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -217,7 +218,8 @@ func TestSurveyIsInBriefTheNextTime(t *testing.T) {
 	repo := open(t, r)
 	for time := range 4 {
 		if time == 1 { // and after a survey whose reading ended half-way
-			repo.survey.reader.briefs.full = 0
+			_, err := repo.survey.reader.Read(away{}, nil, rollout.GitContext{})
+			require.ErrorIs(t, err, errAway)
 		}
 		all, fill := surveyOf(t, repo)
 		require.Len(t, all, manyFull+1)
@@ -229,6 +231,15 @@ func TestSurveyIsInBriefTheNextTime(t *testing.T) {
 		require.Empty(t, cmp.Diff(withoutManifests(read(t, repo).Environments[0].Deployments), filled))
 	}
 }
+
+// away is a tree that cannot be read.
+type away struct{ tree.Tree }
+
+var errAway = errors.New("away")
+
+func (away) Root() string                              { return "" }
+func (away) List(string, string) ([]tree.Entry, error) { return nil, errAway }
+func (away) Read(string, string) ([]byte, error)       { return nil, errAway }
 
 // What a survey knew is known to the next process: nothing that is the same is decoded again.
 func TestSurveyIsRecalled(t *testing.T) {

@@ -42,14 +42,6 @@ func AllowKinds(kinds []string) Option {
 // SomeFiles says that there are more files than those that are read: what they name may be elsewhere.
 func SomeFiles() Option { return func(o *options) { o.partial = true } }
 
-func newReader(list []Option) *Reader {
-	r := &Reader{}
-	for _, o := range list {
-		o(&r.options)
-	}
-	return r
-}
-
 func (o options) allowed() []string {
 	if o.kinds == nil {
 		return v1alpha1.DefaultResourceKinds()

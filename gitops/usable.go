@@ -18,8 +18,12 @@ import (
 // Repository remembers that one, and looks for it in the branch's history where it remembers none. Everything else of a
 // world is read as it is: a spec that is reverted meanwhile takes traffic back, too.
 
-// lastUsable is what could be used last. It is nil where nothing is remembered, and nothing has a history.
-type lastUsable struct {
+// RecentCommits is how many commits of a branch are looked through for what could be used last. What is looked for is in
+// one of the last: a bot that runs notices at once, and to look through all of a large history would take very long.
+const RecentCommits = 500
+
+// LastUsable is what could be used last. It is nil where nothing is remembered, and nothing has a history.
+type LastUsable struct {
 	// environments of rampart.yaml, each as it could be used last, in their order; nil: not known.
 	environments []v1alpha1.Environment
 	// read are environments as they could be read last, by name.
@@ -28,7 +32,7 @@ type lastUsable struct {
 	nothing map[string]string
 	// earlier visits the trees of the branch's commits, the newest first, until visit says false. It reports whether
 	// there are no more of them.
-	earlier func(visit func(tree.Tree) (more bool)) (whole bool)
+	Earlier func(visit func(tree.Tree) (more bool)) (whole bool)
 }
 
 // readLast are the trees that an environment was read from, and its policies.
@@ -159,9 +163,9 @@ func unusable(p *v1alpha1.Problem) *rollout.Problem {
 func (r *Reader) inForce(c configuration) ([]inForce, []v1alpha1.Problem) {
 	last := r.last
 	if last == nil {
-		last = &lastUsable{}
+		last = &LastUsable{}
 	}
-	if !c.sound() && last.environments == nil && last.earlier != nil {
+	if !c.sound() && last.environments == nil && last.Earlier != nil {
 		last.environments = r.configuredBefore(last)
 	}
 	out, problems := c.over(last.environments), c.problems
@@ -175,10 +179,10 @@ func (r *Reader) inForce(c configuration) ([]inForce, []v1alpha1.Problem) {
 }
 
 // configuredBefore finds in history what could be used last: what a bot that ran all the time would have in force.
-func (r *Reader) configuredBefore(last *lastUsable) []v1alpha1.Environment {
+func (r *Reader) configuredBefore(last *LastUsable) []v1alpha1.Environment {
 	var back []configuration
 	blobs := map[string]bool{}
-	last.earlier(func(t tree.Tree) bool {
+	last.Earlier(func(t tree.Tree) bool {
 		if at, ok, err := tree.Lookup(t, layout.Config); err == nil && ok && at.Hash != "" {
 			if blobs[at.Hash] {
 				return true
@@ -203,7 +207,7 @@ func (r *Reader) configuredBefore(last *lastUsable) []v1alpha1.Environment {
 func (c *configuration) without(out []inForce) string {
 	const so = "nothing moves but by command (rampart rollback NAME)"
 	if c.whole != nil && len(out) == 0 {
-		return fmt.Sprintf("no configuration that could be used is known, and the last %d commits have none: %s", recentCommits, so)
+		return fmt.Sprintf("no configuration that could be used is known, and the last %d commits have none: %s", RecentCommits, so)
 	}
 	var names []string
 	for _, e := range c.environments {

@@ -2,10 +2,8 @@ package gitops
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
-	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 )
@@ -32,7 +30,7 @@ func (r *Repository) earlier(ctx context.Context, tip git.Tip, visit func(tree.T
 		err = look(tip.Before, true)
 	}
 	if err != nil && ctx.Err() == nil {
-		r.cfg.Log.WarnContext(ctx, "the search of the history for what could be used last was cut short", "branch", tip.Branch, "commits", recentCommits,
+		r.cfg.Log.WarnContext(ctx, "the search of the history for what could be used last was cut short", "branch", tip.Branch, "commits", RecentCommits,
 			"time", searchTime.String(), "error", err)
 		r.searchAgain = r.cfg.Now().Add(searchPause)
 	}
@@ -46,29 +44,4 @@ func (r *Repository) searchesAgain() bool {
 		r.searchAgain = time.Time{}
 	}
 	return due
-}
-
-// rememberConfiguration is the last usable configuration for the next run, "" if it is not known.
-func (l *lastUsable) rememberConfiguration() string {
-	if l.environments == nil {
-		return ""
-	}
-	text, err := json.Marshal(l.environments)
-	if err != nil {
-		return ""
-	}
-	return string(text)
-}
-
-// recallConfiguration takes what an earlier run remembered.
-func (l *lastUsable) recallConfiguration(text string) error {
-	if text == "" {
-		return nil
-	}
-	var all []v1alpha1.Environment
-	if err := json.Unmarshal([]byte(text), &all); err != nil {
-		return err
-	}
-	l.environments = all
-	return nil
 }

@@ -131,11 +131,11 @@ func (r *Reader) before(e *environment, p v1alpha1.Problem, visit func(readLast)
 		visit(readLast{specs: asReader(was.specs, e.tree), out: asReader(was.out, e.tree), policies: was.policies, data: was.data})
 		return
 	}
-	if r.last.earlier == nil {
+	if r.last.Earlier == nil {
 		return
 	}
 	found := false
-	whole := r.last.earlier(func(t tree.Tree) bool {
+	whole := r.last.Earlier(func(t tree.Tree) bool {
 		found = !visit(readLast{specs: t, out: t})
 		return !found
 	})

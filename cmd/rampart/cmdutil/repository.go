@@ -156,7 +156,7 @@ func (a *App) OpenRepository(f RepositoryFlags, onWrite func(gitops.Moment)) (*g
 		return nil, fmt.Errorf("--git-timeout has to be positive, not %s", f.silence)
 	}
 	cfg := gitops.Config{URL: f.URL, Branch: f.Branch, CacheDir: dir, Auth: auth, Silence: f.silence, Author: f.Author, Email: f.Email,
-		ResourceKinds: allowedKinds(a), Approval: a.approval, Namespaces: a.namespaces, Addresses: a.addresses, Builder: builder(), Locate: a.Locate, Log: a.Log, Now: a.Now, OnWrite: onWrite}
+		Options: a.ReadOptions(), Log: a.Log, Now: a.Now, OnWrite: onWrite}
 	if err := ConfigureSigning(context.Background(), a, f.Signing, &cfg); err != nil {
 		return nil, err
 	}
