@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -31,7 +32,7 @@ spec:
 	record := func(hostPort string) string {
 		return strings.Replace(routingYAML("a", "dev/a.yaml"), "  desired:", "  connection: {name: temporal, spec: {hostPort: \""+hostPort+"\"}}\n  desired:", 1)
 	}
-	rules := []AddressRule{{"dev", "localhost:7233"}, {"dev", "*.dev.example.com:*"}}
+	rules := []index.AddressRule{{Environments: "dev", Addresses: "localhost:7233"}, {Environments: "dev", Addresses: "*.dev.example.com:*"}}
 	const refused = `spec.hostPort: the bot's configuration (--allowed-temporal-addresses) does not let a connection of environment dev lead to "evil:7233"`
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -55,12 +56,12 @@ spec:
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.files[layout.Config], c.files["dev/a.yaml"] = config, cmp.Or(c.files["dev/a.yaml"], spec)
-			w, err := ReadFolder(writeFolder(t, c.files), AllowAddresses(rules))
+			w, err := index.ReadFolder(writeFolder(t, c.files), index.AllowAddresses(rules))
 			require.NoError(t, err)
 			r := gittest.NewBareRepo(t)
 			r.Commit(gittest.Commit{Write: c.files})
 			cfg := open(t, r).cfg
-			cfg.CacheDir, cfg.Options = t.TempDir(), []Option{AllowAddresses(rules)}
+			cfg.CacheDir, cfg.Options = t.TempDir(), []index.Option{index.AllowAddresses(rules)}
 			repo, err := Open(cfg)
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, repo.Close()) })
@@ -75,7 +76,7 @@ spec:
 				}
 				r.Commit(gittest.Commit{Write: map[string]string{"elsewhere": r.Tip("main")}})
 			}
-			w, err = ReadFolder(writeFolder(t, c.files)) // without the bot's word the repository's counts
+			w, err = index.ReadFolder(writeFolder(t, c.files)) // without the bot's word the repository's counts
 			require.NoError(t, err)
 			require.NotContains(t, strings.Join(problems(w), "\n"), "allowed-temporal-addresses")
 		})
@@ -104,13 +105,13 @@ func leadsIn(t *testing.T, w rollout.World) string {
 }
 
 func TestParseAddressRule(t *testing.T) {
-	r, err := ParseAddressRule("dev*=*.Dev.example.com:*")
+	r, err := index.ParseAddressRule("dev*=*.Dev.example.com:*")
 	require.NoError(t, err)
-	require.Equal(t, AddressRule{"dev*", "*.dev.example.com:*"}, r)
+	require.Equal(t, index.AddressRule{Environments: "dev*", Addresses: "*.dev.example.com:*"}, r)
 	for _, text := range []string{"", "dev", "=x", "dev=", "de[v=x", "dev=[x"} {
-		_, err := ParseAddressRule(text)
+		_, err := index.ParseAddressRule(text)
 		require.ErrorContains(t, err, "is not of the form ENVIRONMENT=HOST:PORT", text)
 	}
-	_, err = ParseAddressRule("dev=localhost")
+	_, err = index.ParseAddressRule("dev=localhost")
 	require.ErrorContains(t, err, "dev=localhost:7233 for one port, dev=localhost:* for any")
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -14,7 +15,7 @@ import (
 // routing. Nothing else of the repository is read: it is for when rampart.yaml cannot be used, and no spec is known.
 // base is the commit that it was read from. With none, or several, it is an error that says so. Errors: those of
 // git.Mirror.Fetch.
-func (r *Repository) RecordAlone(ctx context.Context, q RecordQuery) (found rollout.Snapshot, base string, err error) {
+func (r *Repository) RecordAlone(ctx context.Context, q index.RecordQuery) (found rollout.Snapshot, base string, err error) {
 	tip, err := r.fetch(ctx, r.cfg.Branch)
 	if err != nil {
 		return rollout.Snapshot{}, "", err

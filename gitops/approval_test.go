@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
@@ -47,13 +48,13 @@ func TestRequireApproval(t *testing.T) {
 		"renamed":    {[]string{"production"}, [3]v1alpha1.Approval{direct, wide, asked}, []string{`rampart.yaml: --require-approval "production" is about none of its environments`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var floors []ApprovalFloor
+			var floors []index.ApprovalFloor
 			for _, text := range c.floors {
-				f, err := ParseApprovalFloor(text)
+				f, err := index.ParseApprovalFloor(text)
 				require.NoError(t, err)
 				floors = append(floors, f)
 			}
-			w, err := ReadFolder(writeFolder(t, files), RequireApproval(floors))
+			w, err := index.ReadFolder(writeFolder(t, files), index.RequireApproval(floors))
 			require.NoError(t, err)
 			var got [3]v1alpha1.Approval
 			for i, env := range w.Environments {
@@ -71,7 +72,7 @@ func TestRequireApproval(t *testing.T) {
 func TestRequireApprovalMergesNothing(t *testing.T) {
 	files := map[string]string{layout.Config: strings.ReplaceAll(threeEnvironments, "output:", "pullRequests: {autoMerge: Squash}, output:"), "dev/a.yaml": specYAML("shop", "a", "x"),
 		"prod/b.yaml": specYAML("shop", "b", "x"), "eu/c.yaml": specYAML("shop", "c", "x")}
-	w, err := ReadFolder(writeFolder(t, files), RequireApproval([]ApprovalFloor{{Environments: "prod-eu"}}))
+	w, err := index.ReadFolder(writeFolder(t, files), index.RequireApproval([]index.ApprovalFloor{{Environments: "prod-eu"}}))
 	require.NoError(t, err)
 	var got []bool
 	for _, env := range w.Environments {
@@ -87,7 +88,7 @@ func TestRequireApprovalOfABranch(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: map[string]string{layout.Config: threeEnvironments}})
 	repo, err := Open(Config{URL: r.URL(), Branch: "main", CacheDir: t.TempDir(), Log: slog.New(slog.DiscardHandler),
-		Options: []Option{RequireApproval([]ApprovalFloor{{Environments: "prod"}})}})
+		Options: []index.Option{index.RequireApproval([]index.ApprovalFloor{{Environments: "prod"}})}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, repo.Close()) })
 	for range 2 {
@@ -101,7 +102,7 @@ func TestRequireApprovalOfABranch(t *testing.T) {
 func TestParseApprovalFloor(t *testing.T) {
 	for text, want := range map[string]string{"": "want a glob", "!": "want a glob", "a[": "want a glob", "=Step": "want a glob",
 		"prod=step": `scope "step" is neither Step nor Rollout`, "prod=": `scope "" is neither`} {
-		_, err := ParseApprovalFloor(text)
+		_, err := index.ParseApprovalFloor(text)
 		require.ErrorContains(t, err, want, text)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/gitops/signature"
 	"github.com/rampart-gitops/rampart/gitops/source"
@@ -82,8 +83,8 @@ func TestFoldersAreBuilt(t *testing.T) {
 	r, b := gittest.NewBareRepo(t), &counting{}
 	r.Commit(gittest.Commit{Write: sources()})
 	repo := open(t, r)
-	repo.whole.reader.Use(BuildWith(b))
-	repo.survey.reader.Use(BuildWith(b))
+	repo.whole.reader.Use(index.BuildWith(b))
+	repo.survey.reader.Use(index.BuildWith(b))
 	w := read(t, repo)
 	require.Empty(t, problems(w))
 	require.Equal(t, 2, b.builds)
@@ -142,7 +143,7 @@ func TestOriginOfManyFilesWalksNoHistory(t *testing.T) {
 	others := func(i int) gittest.Commit { return gittest.Commit{Write: map[string]string{"other": fmt.Sprint(i)}} }
 	r.Commits(history, others)
 	repo := open(t, r)
-	repo.whole.reader.Use(BuildWith(&counting{}))
+	repo.whole.reader.Use(index.BuildWith(&counting{}))
 	origin := func() string {
 		t.Helper()
 		a := deployment(t, read(t, repo), "a")
@@ -172,7 +173,7 @@ func TestSurveyOfFolders(t *testing.T) {
 	delete(all, "charts/c/templates/t.yaml") // one object, which is known in brief
 	r.Commit(gittest.Commit{Write: all})
 	repo := open(t, r)
-	repo.survey.reader.Use(BuildWith(b))
+	repo.survey.reader.Use(index.BuildWith(b))
 	var survey rollout.Survey
 	var fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error)
 	for i := range 3 {
@@ -229,7 +230,7 @@ func TestFolderThatCannotBeBuilt(t *testing.T) {
 			r.Commit(gittest.Commit{Write: sources()})
 			r.Commit(c.change)
 			repo := open(t, r)
-			repo.whole.reader.Use(BuildWith(&counting{}))
+			repo.whole.reader.Use(index.BuildWith(&counting{}))
 			w := read(t, repo)
 			require.Contains(t, strings.Join(problems(w), "\n"), c.want)
 			broken := deployment(t, w, c.of)
@@ -250,7 +251,7 @@ func TestPlainSpecInAFolderThatCannotBeBuilt(t *testing.T) {
 	r.Commit(gittest.Commit{Write: map[string]string{layout.Config: overlays, "plain/b/b.yaml": specYAML("shop", "b", "b:1"), "plain/b/connection.yaml": connectionYAML,
 		"out/prod/shop/b/routing.yaml": routingYAML("b", "plain/b/b.yaml")}})
 	repo := open(t, r)
-	repo.whole.reader.Use(BuildWith(&counting{}))
+	repo.whole.reader.Use(index.BuildWith(&counting{}))
 	require.NotNil(t, deployment(t, read(t, repo), "b").Spec)
 	r.Commit(gittest.Commit{Write: map[string]string{"plain/b/kustomization.yaml": "resources: [https://example.com/b]\n"}})
 	b := deployment(t, read(t, repo), "b")
@@ -265,7 +266,7 @@ func TestFolderThatTakesTooMuchIsBuiltLater(t *testing.T) {
 	r.Commit(gittest.Commit{Write: sources()})
 	repo := open(t, r)
 	repo.cfg.Now = func() time.Time { return now }
-	repo.whole.reader.Use(BuildWith(b))
+	repo.whole.reader.Use(index.BuildWith(b))
 	require.NotEmpty(t, deployment(t, read(t, repo), "a").Problems)
 	builds := b.builds
 	r.Commit(gittest.Commit{Write: map[string]string{"other": "1"}})
@@ -282,7 +283,7 @@ func TestFoldersThatAreNotNamed(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(dir+"/kustomization.yaml", []byte("resources: [https://example.com/a]\n"), 0o600))
 	require.NoError(t, os.WriteFile(dir+"/a.yaml", []byte(specYAML("shop", "a", "a:1")+"---\n"+connectionYAML), 0o600))
-	w, err := ReadFolder(dir)
+	w, err := index.ReadFolder(dir)
 	require.NoError(t, err)
 	require.Empty(t, problems(w), "the default names files, and no folder")
 	require.NotNil(t, deployment(t, w, "a").Spec)
@@ -292,7 +293,7 @@ func TestFoldersThatAreNotNamed(t *testing.T) {
 func TestThreeWays(t *testing.T) {
 	var plain rollout.Snapshot
 	for _, way := range []string{"plain", "kustomize", "helm"} {
-		w, err := ReadFolder("../examples/sources/"+way, BuildWith(&counting{}))
+		w, err := index.ReadFolder("../examples/sources/"+way, index.BuildWith(&counting{}))
 		require.NoError(t, err)
 		require.Empty(t, problems(w))
 		require.Len(t, w.Environments[0].Deployments, 1)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -12,11 +13,11 @@ import (
 // are in the folder; what judges them, which is rampart.yaml with its environments, policies, data and waivers, as it
 // is in the commit. A change can so not loosen what it is judged by. The revision is a branch, a remote's branch such
 // as origin/main, a tag, HEAD, or the whole hash of a commit. Files of the commit are named REVISION:PATH.
-func ReadChange(dir, revision string, options ...Option) (rollout.World, error) {
+func ReadChange(dir, revision string, options ...index.Option) (rollout.World, error) {
 	base, err := openCommit(dir, revision)
 	if err != nil {
 		return rollout.World{}, fmt.Errorf("read %s of the repository at %s: %w", revision, dir, err)
 	}
 	t := tree.Folder{Dir: dir}
-	return NewReader(options...).JudgedBy(base, revision+":").Read(t, func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "", nil }, rollout.GitContext{})
+	return index.NewReader(options...).JudgedBy(base, revision+":").Read(t, func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "", nil }, rollout.GitContext{})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -97,12 +98,12 @@ func (c *Clone) Narrow(tip Tip) (bool, error) {
 
 // ReadAt reads the world of a commit that the clone has, with the outputs as it knows them of its remote, then of its
 // own. absent are the branches of outputs that it does not have.
-func (c *Clone) ReadAt(ctx context.Context, tip Tip, options ...Option) (world rollout.World, absent []string, err error) {
+func (c *Clone) ReadAt(ctx context.Context, tip Tip, options ...index.Option) (world rollout.World, absent []string, err error) {
 	t, err := c.treeOf(plumbing.NewHash(tip.Commit))
 	if err != nil {
 		return world, nil, err
 	}
-	r := NewReader(options...)
+	r := index.NewReader(options...)
 	git := rollout.GitContext{Branch: branchOf(plumbing.ReferenceName(tip.Name))}
 	world, err = r.Read(t, func(env v1alpha1.Environment) (tree.Tree, string, error) {
 		if err := ctx.Err(); err != nil {

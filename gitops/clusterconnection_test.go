@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -82,7 +83,7 @@ func TestConnectionWithoutNamespace(t *testing.T) {
 			"cluster.yaml": clusterConnectionYAML}, "cluster:7233"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, err := ReadFolder(writeFolder(t, c.files))
+			w, err := index.ReadFolder(writeFolder(t, c.files))
 			require.NoError(t, err)
 			require.Equal(t, []string{says}, problems(w))
 			got, d := "", w.Environments[0].Deployments[0]
@@ -92,23 +93,6 @@ func TestConnectionWithoutNamespace(t *testing.T) {
 			require.Equal(t, c.want, got)
 		})
 	}
-}
-
-// TestRecordedConnectionKeepsItsKind: a record says what kind the connection was. One that is older than such names
-// says it by the spec in its status.
-func TestRecordedConnectionKeepsItsKind(t *testing.T) {
-	text := ofCluster(recordedConnection(routingYAML("x", "x.yaml"), "cluster.yaml", "cluster:7233"))
-	documents, found := v1alpha1.Decode("routing.yaml", []byte(text))
-	require.Empty(t, found)
-	r := &recordAt{}
-	r.Routing = documents[0].Object.(*v1alpha1.Routing)
-	require.Equal(t, v1alpha1.ConnectionRef{Kind: v1alpha1.KindClusterConnection, Name: "temporal"}, r.connection())
-	r.Routing.Spec.Connection = nil
-	require.Zero(t, r.connection())
-	spec, found := v1alpha1.Decode("status.yaml", []byte(byCluster(specYAML("shop", "x", "i:1"))))
-	require.Empty(t, found)
-	r.Status = spec[0].Object.(*v1alpha1.WorkerDeployment)
-	require.Equal(t, v1alpha1.ConnectionRef{Kind: v1alpha1.KindClusterConnection, Name: "temporal"}, r.connection(), "a record that is older than such names")
 }
 
 // TestStandsOnClusterConnection: a spec stands on all equal copies of the ClusterConnection that it names, if none
@@ -132,7 +116,7 @@ func TestRefusedClusterConnectionIsReadInFull(t *testing.T) {
 		r.Commit(gittest.Commit{Write: map[string]string{"x.yaml": byCluster(specYAML("shop", "x", "i:1")), "cluster.yaml": clusterConnectionYAML,
 			"deploy/shop/x/routing.yaml": routingYAML("x", "x.yaml")}})
 		cfg := open(t, r).cfg
-		cfg.CacheDir, cfg.Options = t.TempDir(), []Option{AllowAddresses([]AddressRule{{"*", address}})}
+		cfg.CacheDir, cfg.Options = t.TempDir(), []index.Option{index.AllowAddresses([]index.AddressRule{{Environments: "*", Addresses: address}})}
 		repo, err := Open(cfg)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, repo.Close()) })

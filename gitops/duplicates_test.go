@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -255,7 +256,7 @@ func TestDuplicates(t *testing.T) {
 
 func templateHash(t *testing.T, text string) string {
 	t.Helper()
-	w, err := ReadFolder(writeFolder(t, map[string]string{"x.yaml": specYAML("shop", "x", "i:1"), "c.yaml": connectionYAML, "t.yaml": text}))
+	w, err := index.ReadFolder(writeFolder(t, map[string]string{"x.yaml": specYAML("shop", "x", "i:1"), "c.yaml": connectionYAML, "t.yaml": text}))
 	require.NoError(t, err)
 	return w.Environments[0].Deployments[0].Resources[0].Hash
 }

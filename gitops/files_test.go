@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -44,9 +45,9 @@ func TestReadFilesReadsAsAFolder(t *testing.T) {
 				require.NoError(t, os.MkdirAll(filepath.Dir(full), 0o755))
 				require.NoError(t, os.WriteFile(full, []byte(f.Text), 0o644))
 			}
-			want, err := ReadFolder(dir)
+			want, err := index.ReadFolder(dir)
 			require.NoError(t, err)
-			got, err := ReadFiles(files)
+			got, err := index.ReadFiles(files)
 			require.NoError(t, err)
 			require.Empty(t, cmp.Diff(want, got))
 		})
@@ -55,7 +56,7 @@ func TestReadFilesReadsAsAFolder(t *testing.T) {
 
 func TestReadFilesRefusesPathsOutside(t *testing.T) {
 	for _, p := range []string{"../a.yaml", "/a.yaml", "a//b.yaml", ""} {
-		_, err := ReadFiles([]rollout.TextFile{{Path: p}})
+		_, err := index.ReadFiles([]rollout.TextFile{{Path: p}})
 		var bad *git.PathError
 		require.ErrorAs(t, err, &bad)
 	}

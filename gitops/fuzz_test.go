@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -34,9 +35,9 @@ func FuzzReadFiles(f *testing.F) {
 				rollout.TextFile{Path: root + "/shop/checkout/status.yaml", Text: spec}, rollout.TextFile{Path: root + "/kustomization.yaml", Text: more})
 		}
 		start := time.Now()
-		w, err := ReadFiles(files)
+		w, err := index.ReadFiles(files)
 		require.Less(t, time.Since(start), 10*time.Second)
-		again, errAgain := ReadFiles(files)
+		again, errAgain := index.ReadFiles(files)
 		if err != nil {
 			require.EqualError(t, errAgain, err.Error())
 			var large *tree.Error

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -126,9 +127,9 @@ func FuzzTrees(f *testing.F) {
 		defer func() { require.NoError(t, m.Close()) }()
 		start := time.Now()
 		bot := tree.Commit{Ctx: t.Context(), Mirror: m, Hash: root}
-		asBot, err := (&Reader{}).Read(bot, in(bot), rollout.GitContext{})
+		asBot, err := (&index.Reader{}).Read(bot, in(bot), rollout.GitContext{})
 		person := gitTree{w, root}
-		asPerson, other := (&Reader{}).Read(person, in(person), rollout.GitContext{})
+		asPerson, other := (&index.Reader{}).Read(person, in(person), rollout.GitContext{})
 		require.Less(t, time.Since(start), 10*time.Second)
 		if err != nil { // something is missing, and else nothing of anybody's
 			require.Error(t, other)
@@ -142,7 +143,7 @@ func FuzzTrees(f *testing.F) {
 		requireInside(t, asBot)
 		require.Equal(t, []string{"shop/cart"}, names(asBot.Environments[1]))
 
-		survey := NewReader().InBrief()
+		survey := index.NewReader().InBrief()
 		inBrief, err := survey.Read(bot, in(bot), rollout.GitContext{})
 		require.NoError(t, err)
 		require.Subset(t, problems(asBot), problems(inBrief), "a survey does not look into manifests")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
@@ -105,4 +106,9 @@ func names(e rollout.EnvironmentWorld) []string {
 // ramps lets a routing.yaml desire a ramp.
 func ramps(routing string) string {
 	return strings.Replace(routing, `desired: {current: ""}`, `desired: {current: v1, ramping: {buildID: v2, percentage: 5}}`, 1)
+}
+
+// hashOf is the hash that Git gives a file.
+func hashOf(data string) string {
+	return plumbing.ComputeHash(plumbing.BlobObject, []byte(data)).String()
 }

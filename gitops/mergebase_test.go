@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/testneed"
@@ -88,7 +89,7 @@ func TestMergedTreeIsGits(t *testing.T) {
 			repo.Commit(gittest.Commit{Branch: names[i], Parent: parent, Write: files, Delete: gone})
 		}
 		m := mergedOf(t, repo, names)
-		listed, err := Below(m, ".", m.Root())
+		listed, err := index.Below(m, ".", m.Root())
 		require.NoError(rt, err)
 		got := map[string]string{}
 		for file, hash := range listed {

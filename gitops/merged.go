@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 )
 
@@ -127,7 +129,7 @@ func touched(from, to tree.Tree, dir string) ([]string, int, error) {
 		if !ok || e.Kind != tree.IsFolder {
 			continue
 		}
-		if sides[i], err = Below(t, dir, e.Hash); err != nil {
+		if sides[i], err = index.Below(t, dir, e.Hash); err != nil {
 			return nil, 0, err
 		}
 	}

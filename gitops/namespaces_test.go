@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/remember"
@@ -30,7 +31,7 @@ spec:
 	record := func(namespace, name string) string {
 		return strings.Replace(routingYAML(name, "dev/x.yaml"), "namespace: shop", "namespace: "+namespace, 1)
 	}
-	allowed := Namespaces{Kubernetes: []NamespaceRule{{"dev", "shop*"}, {"prod", "payments"}}, Temporal: []NamespaceRule{{"dev", "shop"}, {"prod", "*"}}}
+	allowed := index.Namespaces{Kubernetes: []index.NamespaceRule{{Environments: "dev", Namespaces: "shop*"}, {Environments: "prod", Namespaces: "payments"}}, Temporal: []index.NamespaceRule{{Environments: "dev", Namespaces: "shop"}, {Environments: "prod", Namespaces: "*"}}}
 	for name, c := range map[string]struct {
 		files map[string]string
 		want  map[string]string // reason by environment and name; "": fine
@@ -56,7 +57,7 @@ spec:
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.files[layout.Config] = config
-			w, err := ReadFolder(writeFolder(t, c.files), AllowNamespaces(allowed))
+			w, err := index.ReadFolder(writeFolder(t, c.files), index.AllowNamespaces(allowed))
 			require.NoError(t, err)
 			if c.want == nil {
 				c.want = map[string]string{}
@@ -78,7 +79,7 @@ spec:
 				}
 			}
 			// Without the bot's word the repository's counts.
-			w, err = ReadFolder(writeFolder(t, c.files))
+			w, err = index.ReadFolder(writeFolder(t, c.files))
 			require.NoError(t, err)
 			all := 0
 			for _, env := range w.Environments {
@@ -125,10 +126,10 @@ func surveyedWorld(t *testing.T, repo *Repository) rollout.World {
 }
 
 // openAllowing opens a repository for a bot that is told which namespaces environments may name.
-func openAllowing(t *testing.T, r *gittest.Repo, n Namespaces) *Repository {
+func openAllowing(t *testing.T, r *gittest.Repo, n index.Namespaces) *Repository {
 	t.Helper()
 	cfg := open(t, r).cfg
-	cfg.CacheDir, cfg.Options = t.TempDir(), []Option{AllowNamespaces(n)}
+	cfg.CacheDir, cfg.Options = t.TempDir(), []index.Option{index.AllowNamespaces(n)}
 	repo, err := Open(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, repo.Close()) })
@@ -143,16 +144,4 @@ func recall(t *testing.T, repo, earlier *Repository) {
 	require.NoError(t, kept.Save())
 	kept.Parts = []remember.Part{repo}
 	require.NoError(t, kept.Load())
-}
-
-func TestParseNamespaceRule(t *testing.T) {
-	r, err := ParseNamespaceRule("dev*=team-*")
-	require.NoError(t, err)
-	require.Equal(t, NamespaceRule{"dev*", "team-*"}, r)
-	for _, text := range []string{"", "dev", "=x", "dev=", "de[v=x", "dev=[x"} {
-		_, err := ParseNamespaceRule(text)
-		require.ErrorContains(t, err, "not of the form", text)
-	}
-	require.True(t, allows(nil, "any", "thing"))
-	require.False(t, allows([]NamespaceRule{{"dev", "a"}}, "prod", "a"))
 }

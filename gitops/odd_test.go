@@ -12,6 +12,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/gittest"
@@ -162,7 +163,7 @@ func previewed(t *testing.T, r *gittest.Repo) rollout.World {
 	t.Helper()
 	tree, err := openCommit(r.Dir, "main")
 	require.NoError(t, err)
-	w, err := NewReader().Read(tree, in(tree), rollout.GitContext{})
+	w, err := index.NewReader().Read(tree, in(tree), rollout.GitContext{})
 	require.NoError(t, err)
 	return w
 }

@@ -261,7 +261,7 @@ func TestManifestsOfSurvey(t *testing.T) {
 	files := manyWorkers(2)
 	files["deploy/shop/w00/versions/v1/deployment.yaml"], files["deploy/shop/w00/versions/v1/pool-a.yaml"] = "kind: Deployment\n", "kind: Pool\n"
 	r.Commit(gittest.Commit{Write: files})
-	deployment, pool := rollout.File{Hash: blobHash([]byte("kind: Deployment\n"))}, rollout.File{Hash: blobHash([]byte("kind: Pool\n"))}
+	deployment, pool := rollout.File{Hash: hashOf("kind: Deployment\n")}, rollout.File{Hash: hashOf("kind: Pool\n")}
 	lazy := filters(t, r)
 	for name, repo := range map[string]*Repository{"whole": open(t, r), "partial": lazy.open(t)} {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -78,7 +79,7 @@ func readAt(t tree.Tree, file string) (string, error) {
 // ReadMerge reads a change. The author of the change is not trusted: the change is read within the same bounds as
 // any repository, links are not followed, and nothing in it judges. The caller closes it. Errors: *NoCloneError,
 // *NoMergeBaseError, the context's.
-func ReadMerge(ctx context.Context, q MergeQuery, options ...Option) (*Merge, error) {
+func ReadMerge(ctx context.Context, q MergeQuery, options ...index.Option) (*Merge, error) {
 	clone, err := OpenClone(q.Dir)
 	if err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func ReadMerge(ctx context.Context, q MergeQuery, options ...Option) (*Merge, er
 	return m, nil
 }
 
-func (m *Merge) read(ctx context.Context, q MergeQuery, options []Option) (err error) {
+func (m *Merge) read(ctx context.Context, q MergeQuery, options []index.Option) (err error) {
 	var trees [3]gitTree
 	for i, side := range []struct {
 		to       *Tip
@@ -134,7 +135,7 @@ type mergeReading struct {
 	merge            *Merge
 	clone            *Clone
 	base, head, fork gitTree
-	options          []Option
+	options          []index.Option
 }
 
 func (r mergeReading) read(ctx context.Context) error {
@@ -147,7 +148,7 @@ func (r mergeReading) read(ctx context.Context) error {
 		of    tree.Tree
 		ruled bool
 	}{{&m.Before, r.base, true}, {&m.After, merged, true}, {&m.Own, merged, false}} {
-		reader := NewReader(r.options...)
+		reader := index.NewReader(r.options...)
 		if world.ruled {
 			reader.JudgedBy(r.base, m.BasePrefix())
 		}

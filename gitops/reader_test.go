@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/gittest"
@@ -23,7 +24,7 @@ import (
 )
 
 func TestReadQuickstart(t *testing.T) {
-	w, err := ReadFolder("../examples/quickstart")
+	w, err := index.ReadFolder("../examples/quickstart")
 	require.NoError(t, err)
 	require.Empty(t, problems(w))
 	require.Len(t, w.Environments, 1)
@@ -177,7 +178,7 @@ func TestReadCases(t *testing.T) {
 			r := gittest.NewBareRepo(t)
 			r.Commit(gittest.Commit{Write: files, Links: map[string]string{"link.yaml": "workers/connection.yaml"}})
 			inGit := read(t, open(t, r))
-			onDisk, err := ReadFolder(writeFolder(t, files))
+			onDisk, err := index.ReadFolder(writeFolder(t, files))
 			require.NoError(t, err)
 			for where, w := range map[string]rollout.World{"in Git": inGit, "on disk": onDisk} {
 				require.Equal(t, c.names, names(w.Environments[0]), where)
@@ -213,7 +214,7 @@ func TestReadConfigProblems(t *testing.T) {
 		"misspelt":    {strings.ReplaceAll(twoEnvironments, "specs:", "spec:"), "did you mean specs"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, err := ReadFolder(writeFolder(t, map[string]string{layout.Config: c.text}))
+			w, err := index.ReadFolder(writeFolder(t, map[string]string{layout.Config: c.text}))
 			require.NoError(t, err)
 			require.Empty(t, w.Environments, "nothing is done by a configuration that is wrong")
 			require.Contains(t, strings.Join(problems(w), "\n"), c.want)
@@ -251,10 +252,10 @@ func (m memoryTree) hash(dir string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if dir == "." || strings.HasPrefix(name, dir+"/") {
-			fmt.Fprintf(&b, "%s %s\n", name, blobHash([]byte(m[name])))
+			fmt.Fprintf(&b, "%s %s\n", name, hashOf(m[name]))
 		}
 	}
-	return blobHash([]byte(b.String()))
+	return hashOf(b.String())
 }
 
 func (m memoryTree) List(dir, _ string) ([]tree.Entry, error) {
@@ -268,7 +269,7 @@ func (m memoryTree) List(dir, _ string) ([]tree.Entry, error) {
 			continue
 		}
 		first, _, deeper := strings.Cut(rest, "/")
-		e := tree.Entry{Name: first, Kind: tree.IsFile, Hash: blobHash([]byte(m[name]))}
+		e := tree.Entry{Name: first, Kind: tree.IsFile, Hash: hashOf(m[name])}
 		if deeper {
 			e = tree.Entry{Name: first, Kind: tree.IsFolder, Hash: m.hash(path.Join(dir, first))}
 		}
@@ -308,13 +309,13 @@ func TestReadAgainIsReadAnew(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		files := memoryTree{"keep": "x"}
-		read := func(r *Reader) rollout.World {
+		read := func(r *index.Reader) rollout.World {
 			w, err := r.Read(files, func(v1alpha1.Environment) (tree.Tree, string, error) { return files, "base", nil }, rollout.GitContext{})
 			require.NoError(rt, err)
 			return w
 		}
-		var again Reader
-		surveys := NewReader().InBrief()
+		var again index.Reader
+		surveys := index.NewReader().InBrief()
 		for range rapid.IntRange(1, 6).Draw(rt, "commits") {
 			for _, p := range rapid.SliceOfNDistinct(rapid.SampledFrom(paths), 0, 4, rapid.ID[string]).Draw(rt, "paths") {
 				if _, exists := files[p]; exists && rapid.Bool().Draw(rt, "delete") {
@@ -323,7 +324,7 @@ func TestReadAgainIsReadAnew(t *testing.T) {
 				}
 				files[p] = content(p, rapid.IntRange(0, 9).Draw(rt, "content"))
 			}
-			if diff := cmp.Diff(read(new(Reader)), read(&again), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(v1alpha1.Document{})); diff != "" {
+			if diff := cmp.Diff(read(new(index.Reader)), read(&again), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(v1alpha1.Document{})); diff != "" {
 				rt.Fatalf("reading again differs from reading anew:\n%s", diff)
 			}
 			survey := read(surveys)
@@ -337,7 +338,7 @@ func TestReadAgainIsReadAnew(t *testing.T) {
 				require.NoError(rt, err)
 				env.Known = nil
 			}
-			if diff := cmp.Diff(read(new(Reader)), survey, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(v1alpha1.Document{})); diff != "" {
+			if diff := cmp.Diff(read(new(index.Reader)), survey, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(v1alpha1.Document{})); diff != "" {
 				rt.Fatalf("what a survey says, filled in, differs from reading anew:\n%s", diff)
 			}
 		}
@@ -393,12 +394,12 @@ func TestSurveyOfASettledFleet(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			files := maps.Clone(settled)
-			read := func(r *Reader) rollout.World {
+			read := func(r *index.Reader) rollout.World {
 				w, err := r.Read(files, func(v1alpha1.Environment) (tree.Tree, string, error) { return files, "base", nil }, rollout.GitContext{})
 				require.NoError(t, err)
 				return w
 			}
-			surveys := NewReader().InBrief()
+			surveys := index.NewReader().InBrief()
 			for range 2 {
 				read(surveys)
 			}
@@ -410,7 +411,7 @@ func TestSurveyOfASettledFleet(t *testing.T) {
 					delete(files, name)
 				}
 			}
-			want, first := read(NewReader()), NewReader().InBrief()
+			want, first := read(index.NewReader()), index.NewReader().InBrief()
 			for range 3 {
 				survey := read(surveys)
 				env := &survey.Environments[0]
@@ -429,12 +430,12 @@ func TestSurveyOfASettledFleet(t *testing.T) {
 func TestSurveyAfterOneThatWasGivenUp(t *testing.T) {
 	files := memoryTree{"x.yaml": specYAML("shop", "z", "i:1"), "y.yaml": specYAML("shop", "a", "i:1"), "c.yaml": connectionYAML,
 		"deploy/shop/z/routing.yaml": routingYAML("z", "x.yaml"), "deploy/shop/a/routing.yaml": routingYAML("a", "y.yaml")}
-	read := func(r *Reader) rollout.EnvironmentWorld {
+	read := func(r *index.Reader) rollout.EnvironmentWorld {
 		w, err := r.Read(files, func(v1alpha1.Environment) (tree.Tree, string, error) { return files, "base", nil }, rollout.GitContext{})
 		require.NoError(t, err)
 		return w.Environments[0]
 	}
-	surveys := NewReader().InBrief()
+	surveys := index.NewReader().InBrief()
 	for range 3 {
 		require.Len(t, read(surveys).Known, 2)
 	}
@@ -445,7 +446,7 @@ func TestSurveyAfterOneThatWasGivenUp(t *testing.T) {
 	require.Contains(t, given.Problems[0].String(), "nested deeper")
 	delete(files, bomb)
 	files["deploy/shop/a/status.yaml"] = "a: 1\n" // else the folders' hashes are those of before
-	first := NewReader().InBrief()
+	first := index.NewReader().InBrief()
 	for range 2 {
 		require.Equal(t, identified(read(first).Known), identified(read(surveys).Known))
 	}

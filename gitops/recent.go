@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 )
@@ -18,7 +19,7 @@ const searchTime = 30 * time.Second
 func (r *Repository) recent(ctx context.Context, tip git.Tip, here bool, visit func(git.CommitInfo) (more bool, err error)) error {
 	ctx, done := context.WithTimeout(ctx, searchTime)
 	defer done()
-	return r.mirror.Recent(ctx, tip, git.Recency{Most: RecentCommits, Here: here}, visit)
+	return r.mirror.Recent(ctx, tip, git.Recency{Most: index.RecentCommits, Here: here}, visit)
 }
 
 // recordText is the file of a record as a commit has it; nil: it has none, or the one whose hash is in seen, which is
@@ -31,7 +32,7 @@ func (r *Repository) recordText(ctx context.Context, c git.CommitInfo, dir strin
 	}
 	*seen = e.Hash.String()
 	data, err := tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: c.Tree}.Read(file, *seen)
-	if _, never := unreadable(file, err); never {
+	if _, never := index.Unreadable(file, err); never {
 		return nil, nil
 	}
 	return data, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -88,7 +89,7 @@ func TestLocateReferences(t *testing.T) {
 	require.Nil(t, read(t, repo).Environments[0].Deployments[0].References, "nobody asked")
 
 	located, err := Open(Config{URL: r.URL(), Branch: "main", CacheDir: t.TempDir(),
-		Log: slog.New(slog.DiscardHandler), Now: time.Now, Options: []Option{LocateReferences(always)}})
+		Log: slog.New(slog.DiscardHandler), Now: time.Now, Options: []index.Option{index.LocateReferences(always)}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, located.Close()) })
 	require.Equal(t, want, held(t, read(t, located)))
@@ -99,10 +100,10 @@ func TestLocateReferences(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(full), 0o755))
 		require.NoError(t, os.WriteFile(full, []byte(text), 0o600))
 	}
-	world, err := ReadFolder(dir, LocateReferences(always))
+	world, err := index.ReadFolder(dir, index.LocateReferences(always))
 	require.NoError(t, err)
 	require.Equal(t, want, held(t, world))
-	world, err = ReadFolder(dir, LocateReferences(func(_ rollout.EnvironmentWorld, of rollout.Name, compared bool) bool {
+	world, err = index.ReadFolder(dir, index.LocateReferences(func(_ rollout.EnvironmentWorld, of rollout.Name, compared bool) bool {
 		return of.Name != "checkout" || compared
 	}))
 	require.NoError(t, err)
@@ -122,7 +123,7 @@ func TestRemovedReferences(t *testing.T) {
 	gone := []string{"config/settings.yaml", "config/flags.yml"}
 	r.Commit(gittest.Commit{Branch: "change", Parent: "refs/heads/main", Delete: gone})
 	m, err := ReadMerge(t.Context(), MergeQuery{Dir: r.Dir, Base: "main", Head: "change"},
-		LocateReferences(onChanges))
+		index.LocateReferences(onChanges))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	require.Equal(t, want, held(t, m.After))
@@ -137,7 +138,7 @@ func TestRemovedReferences(t *testing.T) {
 	for _, file := range gone {
 		require.NoError(t, os.Remove(filepath.Join(dir, file)))
 	}
-	world, err := ReadChange(dir, "HEAD", LocateReferences(always))
+	world, err := ReadChange(dir, "HEAD", index.LocateReferences(always))
 	require.NoError(t, err)
 	require.Equal(t, want, held(t, world))
 }
@@ -157,7 +158,7 @@ func TestReferencesInABomb(t *testing.T) {
 	root := r.Git("ls-tree", "main") + "\n040000 tree " + tree + "\tzoo\n"
 	commit := r.Git("commit-tree", "-p", "main", "-m", "bomb", r.GitInput([]byte(root), "mktree"))
 	r.Git("update-ref", "refs/heads/change", commit)
-	m, err := ReadMerge(t.Context(), MergeQuery{Dir: r.Dir, Base: "main", Head: "change"}, LocateReferences(onChanges))
+	m, err := ReadMerge(t.Context(), MergeQuery{Dir: r.Dir, Base: "main", Head: "change"}, index.LocateReferences(onChanges))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	require.Nil(t, m.After.Environments[0].Deployments[0].References)

@@ -2,11 +2,13 @@ package gitops
 
 import (
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/rampart-gitops/rampart/gitops/index"
 )
 
 // remembered is what a Repository remembers of what it surveyed.
 type remembered struct {
-	Specs, Records []Remembered
+	Specs, Records []index.Remembered
 	// Made are the branches of proposals that hold what the bot put there.
 	Made []rememberedProposal
 	// Configuration is the last one that could be used, as JSON: there, a list without elements is not the same as

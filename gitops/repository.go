@@ -12,6 +12,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/signature"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -39,7 +40,7 @@ type Config struct {
 	// Signers whose signatures of commits are trusted; nil: whether a commit is signed is not looked at.
 	Signers *signature.Signers
 	// Options are how files are read.
-	Options []Option
+	Options []index.Option
 	Log     *slog.Logger
 	// Now gives the time that commits carry.
 	Now func() time.Time
@@ -62,7 +63,7 @@ type Repository struct {
 	cfg    Config
 	mirror *git.Mirror
 	// last is what could be used last, for both readings.
-	last *LastUsable
+	last *index.LastUsable
 	// searchAgain is when a search for that is made again, which was cut short; zero: none was.
 	searchAgain time.Time
 	// whole is what Read gives, survey what Survey does.
@@ -95,7 +96,7 @@ type Repository struct {
 
 // reading is the world as it was read last, and the tips that it was read from.
 type reading struct {
-	reader *Reader
+	reader *index.Reader
 	last   *rollout.World
 	tips   map[string]git.Tip
 	// anew says that the next one is made although nothing moved.
@@ -126,9 +127,9 @@ func Open(cfg Config) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	last := &LastUsable{}
-	return &Repository{cfg: cfg, mirror: m, atOnce: laterAtOnce, made: map[string]made{}, last: last, whole: reading{reader: NewReader(cfg.Options...).With(last)},
-		survey: reading{reader: NewReader(cfg.Options...).With(last).InBrief()}}, nil
+	last := &index.LastUsable{}
+	return &Repository{cfg: cfg, mirror: m, atOnce: laterAtOnce, made: map[string]made{}, last: last, whole: reading{reader: index.NewReader(cfg.Options...).With(last)},
+		survey: reading{reader: index.NewReader(cfg.Options...).With(last).InBrief()}}, nil
 }
 
 // MayPush says why the server does not take pushes by the bot's credentials, nil if it does. It sends nothing. That a

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -60,7 +61,7 @@ func TestReadTemplates(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		files   map[string]string
-		options []Option
+		options []index.Option
 		want    map[string]string // by worker deployment
 		problem []string
 		// warnings says that the problems are no errors.
@@ -70,7 +71,7 @@ func TestReadTemplates(t *testing.T) {
 			want: map[string]string{"x": "a b", "y": "c"}},
 		{name: "not there", files: map[string]string{"x.yaml": specYAML("shop", "checkout", "i:1"), "t.yaml": templateYAML("a", "chekout")}, want: map[string]string{"checkout": ""},
 			problem: []string{"t.yaml:5: spec.workerDeploymentRef.name: worker deployment shop/chekout is not in the repository: nothing is made from this template (did you mean checkout?)"}},
-		{name: "not among some files", files: map[string]string{"t.yaml": templateYAML("a", "x")}, options: []Option{SomeFiles()}, warnings: true,
+		{name: "not among some files", files: map[string]string{"t.yaml": templateYAML("a", "x")}, options: []index.Option{index.SomeFiles()}, warnings: true,
 			problem: []string{"t.yaml:5: spec.workerDeploymentRef.name: worker deployment shop/x is not among the given files"}},
 		{name: "its spec is gone, its record is not", files: map[string]string{"t.yaml": templateYAML("a", "x"), "deploy/shop/x/routing.yaml": routingYAML("x", "x.yaml")},
 			want: map[string]string{"x": "a"}},
@@ -81,10 +82,10 @@ func TestReadTemplates(t *testing.T) {
 				"the bot's configuration allows HorizontalPodAutoscaler, PodDisruptionBudget, ScaledObject (--allowed-resource-kinds)"}},
 		{name: "a kind of another group", files: map[string]string{"x.yaml": x, "t.yaml": strings.Replace(templateYAML("a", "x"), "policy/v1", "example.com/v1", 1)},
 			want: map[string]string{"x": "a*"}, problem: []string{"a template may not make PodDisruptionBudget of example.com/v1 here"}},
-		{name: "none is allowed", files: map[string]string{"x.yaml": x, "t.yaml": templateYAML("a", "x")}, options: []Option{AllowKinds(nil)},
+		{name: "none is allowed", files: map[string]string{"x.yaml": x, "t.yaml": templateYAML("a", "x")}, options: []index.Option{index.AllowKinds(nil)},
 			want: map[string]string{"x": "a*"}, problem: []string{"the bot's configuration allows none"}},
 		{name: "another is allowed", files: map[string]string{"x.yaml": x, "t.yaml": strings.Replace(templateYAML("a", "x"), "PodDisruptionBudget", "Secret", 1)},
-			options: []Option{AllowKinds([]string{"secret"})}, want: map[string]string{"x": "a"}},
+			options: []index.Option{index.AllowKinds([]string{"secret"})}, want: map[string]string{"x": "a"}},
 		{name: "a kind that the environment does not allow", files: map[string]string{"rampart.yaml": withKinds("[ScaledObject]"), "x.yaml": x, "t.yaml": templateYAML("a", "x")},
 			want: map[string]string{"x": "a*"}, problem: []string{"t.yaml:9: spec.template.kind: a template may not make PodDisruptionBudget in environment a, " +
 				"which allows ScaledObject (resourceKinds in rampart.yaml)"}},
@@ -123,7 +124,7 @@ func TestReadTemplates(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.files["connection.yaml"] = connectionYAML
-			w, err := ReadFolder(writeFolder(t, c.files), c.options...)
+			w, err := index.ReadFolder(writeFolder(t, c.files), c.options...)
 			require.NoError(t, err)
 			got := map[string]string{}
 			for _, d := range w.Environments[0].Deployments {
@@ -152,7 +153,7 @@ func withKinds(kinds string) string {
 func TestReadTemplate(t *testing.T) {
 	files := []rollout.TextFile{{Path: "x.yaml", Text: specYAML("shop", "x", "i:1")}, {Path: "t.yaml", Text: templateYAML("a", "x")},
 		{Path: "u.yaml", Text: strings.Replace(templateYAML("b", "x"), "Current", "Currentt", 1)}, {Path: "deploy/shop/x/routing.yaml", Text: withObject("x", "b")}}
-	w, err := ReadFiles(files)
+	w, err := index.ReadFiles(files)
 	require.NoError(t, err)
 	got := w.Environments[0].Deployments[0].Resources
 	want := []rollout.ResourceTemplate{
@@ -169,7 +170,7 @@ func TestReadTemplate(t *testing.T) {
 func TestSharedTemplates(t *testing.T) {
 	config := strings.Replace(twoEnvironments, `specs: ["staging/**"]`, `specs: ["staging/**", "shared/*.yaml"]`, 1)
 	read := func(deployment string) rollout.World {
-		w, err := ReadFolder(writeFolder(t, map[string]string{layout.Config: config, "staging/x.yaml": specYAML("shop", "x", "i:1"),
+		w, err := index.ReadFolder(writeFolder(t, map[string]string{layout.Config: config, "staging/x.yaml": specYAML("shop", "x", "i:1"),
 			"policies/p.rego": "package p", "prod/y.yaml": specYAML("shop", "y", "i:1"), "shared/t.yaml": templateYAML("a", deployment)}))
 		require.NoError(t, err)
 		return w

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -33,17 +34,17 @@ func TestUnmatchedPatterns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{layout.Config: head + tc.lists, "w/a.yaml": specYAML("shop", "a", "i:1"), "p/gold.rego": "package gold", "p/data.yaml": "a: 1"}
-			w, err := ReadFolder(writeFolder(t, files))
+			w, err := index.ReadFolder(writeFolder(t, files))
 			require.NoError(t, err)
 			require.Empty(t, w.Problems)
 			require.Empty(t, cmp.Diff(tc.held, said(w.Environments[0].PolicyProblems)))
 			require.Empty(t, cmp.Diff(tc.warning, said(w.Environments[0].Problems)))
-			w, err = ReadFolder(writeFolder(t, files), SomeFiles())
+			w, err = index.ReadFolder(writeFolder(t, files), index.SomeFiles())
 			require.NoError(t, err)
 			require.Empty(t, w.Environments[0].PolicyProblems, "of some files nothing is known to be missing")
 		})
 	}
-	w, err := ReadFolder(t.TempDir())
+	w, err := index.ReadFolder(t.TempDir())
 	require.NoError(t, err)
 	require.Empty(t, problems(w), "nobody wrote the default patterns")
 }
@@ -70,7 +71,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	const why = " is a symbolic link or a submodule, and is not followed: put a file there"
 	held := []string{"Error rampart.yaml:8: policies: p/s.rego" + why, "Error rampart.yaml:9: data: p/data.yaml matches no file", "Error rampart.yaml:9: data: p/data.yaml" + why}
 	warned := []string{"Warning rampart.yaml:7: specs: w/b.yaml" + why, "Warning rampart.yaml:8: policies: q/sub" + why}
-	inFolder, err := ReadFolder(dir)
+	inFolder, err := index.ReadFolder(dir)
 	require.NoError(t, err)
 	r := gittest.NewBareRepo(t)
 	r.Git("--work-tree", dir, "add", "--all")

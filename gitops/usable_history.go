@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 )
 
@@ -30,7 +31,7 @@ func (r *Repository) earlier(ctx context.Context, tip git.Tip, visit func(tree.T
 		err = look(tip.Before, true)
 	}
 	if err != nil && ctx.Err() == nil {
-		r.cfg.Log.WarnContext(ctx, "the search of the history for what could be used last was cut short", "branch", tip.Branch, "commits", RecentCommits,
+		r.cfg.Log.WarnContext(ctx, "the search of the history for what could be used last was cut short", "branch", tip.Branch, "commits", index.RecentCommits,
 			"time", searchTime.String(), "error", err)
 		r.searchAgain = r.cfg.Now().Add(searchPause)
 	}

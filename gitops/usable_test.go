@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/gittest"
@@ -200,22 +201,15 @@ func TestLastReadablePolicies(t *testing.T) {
 }
 
 func TestNearMisses(t *testing.T) {
-	for _, name := range []string{"rampart.yml", "Rampart.yaml", "RAMPART.YAML", ".rampart.yaml", "rampart.json", "rampart.yaml.txt", "ramprat.yaml", "ramparts.yaml", "rampar.yml",
-		"rampart.yaml.bak", "rampart.yaml.disabled", "rampart.yml.old", "rampart.yaml.orig", "rampart.yaml~", "rampart.yaml ", "rampart_yaml", "rampart-config.yaml"} {
-		require.True(t, isNearMiss(name), name)
-	}
-	for _, name := range []string{layout.Config, "rampart", "rampart.md", "rampart.go", "chart.yaml", "party.yaml", "ramp.yaml", "rampart-notes.txt", "rampart.yaml.example", "rampart-policies.yaml", "rampart.yamlist", "config.yaml", "compact.yaml"} {
-		require.False(t, isNearMiss(name), name)
-	}
 	files := map[string]string{"rampart.yml": "a: 1\n", layout.Config: apartWith(soundA, soundB)}
-	w, err := ReadFolder(writeFolder(t, files))
+	w, err := index.ReadFolder(writeFolder(t, files))
 	require.NoError(t, err)
 	require.Len(t, w.Environments, 2)
 	at := slices.IndexFunc(w.Problems, func(p v1alpha1.Problem) bool { return p.File == "rampart.yml" })
 	require.GreaterOrEqual(t, at, 0)
 	require.Equal(t, v1alpha1.Warning, w.Problems[at].Severity, "beside a rampart.yaml")
 	delete(files, layout.Config)
-	w, err = ReadFolder(writeFolder(t, files))
+	w, err = index.ReadFolder(writeFolder(t, files))
 	require.NoError(t, err)
 	require.Empty(t, w.Environments, "its approval would be off silently")
 	require.True(t, v1alpha1.HasErrors(w.Problems))
@@ -235,7 +229,7 @@ func TestRecordAlone(t *testing.T) {
 	}})
 	repo := open(t, r)
 	for _, name := range []string{"checkout", "shop/checkout"} {
-		s, base, err := repo.RecordAlone(t.Context(), RecordQuery{Name: name})
+		s, base, err := repo.RecordAlone(t.Context(), index.RecordQuery{Name: name})
 		require.NoError(t, err)
 		require.Equal(t, r.Tip("main"), base)
 		require.Equal(t, rollout.Name{Namespace: "shop", Name: "checkout"}, s.Deployment)
@@ -254,10 +248,10 @@ func TestRecordAlone(t *testing.T) {
 		{"moved", "", "no record"},
 		{"checkout", "b", "no record"},
 	} {
-		_, _, err := repo.RecordAlone(t.Context(), RecordQuery{Name: c.name, Environment: c.environment})
+		_, _, err := repo.RecordAlone(t.Context(), index.RecordQuery{Name: c.name, Environment: c.environment})
 		require.ErrorContains(t, err, c.says)
 	}
-	s, _, err := repo.RecordAlone(t.Context(), RecordQuery{Name: "cart", Environment: "b"})
+	s, _, err := repo.RecordAlone(t.Context(), index.RecordQuery{Name: "cart", Environment: "b"})
 	require.NoError(t, err)
 	require.Equal(t, "us/b", s.Environment.ManagerIdentity)
 }

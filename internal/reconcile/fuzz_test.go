@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/internal/oracle"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -116,7 +116,7 @@ func FuzzDecide(f *testing.F) {
 			}
 		}
 		written := map[string]bool{}
-		w, err := gitops.ReadFiles(files)
+		w, err := index.ReadFiles(files)
 		if err != nil {
 			return
 		}
@@ -149,7 +149,7 @@ func FuzzDecide(f *testing.F) {
 				}
 			}
 		}
-		again, err := gitops.ReadFiles(files)
+		again, err := index.ReadFiles(files)
 		require.NoError(t, err)
 		for _, env := range again.Environments {
 			for _, s := range env.Deployments {

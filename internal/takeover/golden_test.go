@@ -12,8 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/takeover"
 )
@@ -103,7 +103,7 @@ func export(t *testing.T, files map[string]string, owners []rollout.TextFile) (t
 		all = append(all, rollout.TextFile{Path: name, Text: data})
 	}
 	slices.SortFunc(all, func(a, b rollout.TextFile) int { return strings.Compare(a.Path, b.Path) })
-	world, err := gitops.ReadFiles(all)
+	world, err := index.ReadFiles(all)
 	require.NoError(t, err)
 	require.Empty(t, world.Problems)
 	require.Empty(t, world.Environments[0].Problems)

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -166,7 +166,7 @@ func (f fleet) settle(tb testing.TB) settled {
 	for i := range f.Deployments {
 		dirs = append(dirs, f.team(i)+"/"+f.name(i))
 	}
-	world, err := gitops.ReadFiles(nil)
+	world, err := index.ReadFiles(nil)
 	require.NoError(tb, err)
 	root, err := render.Root(world.Environments[0].Environment, dirs)
 	require.NoError(tb, err)
@@ -234,7 +234,7 @@ func (s *shelf) Read(context.Context) (rollout.World, error) {
 	for _, p := range slices.Sorted(maps.Keys(s.files)) {
 		files = append(files, rollout.TextFile{Path: p, Text: s.files[p]})
 	}
-	return gitops.ReadFiles(files)
+	return index.ReadFiles(files)
 }
 
 func (s *shelf) Commit(_ context.Context, c rollout.Commit) (string, error) {

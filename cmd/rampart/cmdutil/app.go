@@ -17,8 +17,8 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 
-	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/report"
 )
@@ -46,40 +46,40 @@ type App struct {
 	resourceKinds []string
 	// requireApproval says which environments have to want approval; approval is what it says.
 	requireApproval, requireApprovalByOther []string
-	approval                                []gitops.ApprovalFloor
+	approval                                []index.ApprovalFloor
 	// allowedNamespaces and allowedTemporalNamespaces say which namespaces environments may name; namespaces is what
 	// they say.
 	allowedNamespaces, allowedTemporalNamespaces []string
-	namespaces                                   gitops.Namespaces
+	namespaces                                   index.Namespaces
 	// allowedAddresses say where connections may lead; addresses is what they say.
 	allowedAddresses []string
-	addresses        []gitops.AddressRule
+	addresses        []index.AddressRule
 	policies         policyFlags
 	// Locate picks the worker deployments for which a reader says where the repository holds what their versions name;
 	// nil: none.
-	Locate gitops.Locating
+	Locate index.Locating
 }
 
 // allowedKinds are the kinds that a WorkerResourceTemplate may make: none where the flag is empty.
 func allowedKinds(a *App) []string { return append([]string{}, a.resourceKinds...) }
 
 // ReadOptions is how the bot's own configuration says that folders and files are read.
-func (a *App) ReadOptions(more ...gitops.Option) []gitops.Option {
-	return append([]gitops.Option{gitops.AllowKinds(allowedKinds(a)), gitops.RequireApproval(a.approval), gitops.AllowNamespaces(a.namespaces),
-		gitops.AllowAddresses(a.addresses), gitops.BuildWith(builder()), gitops.LocateReferences(a.Locate)}, more...)
+func (a *App) ReadOptions(more ...index.Option) []index.Option {
+	return append([]index.Option{index.AllowKinds(allowedKinds(a)), index.RequireApproval(a.approval), index.AllowNamespaces(a.namespaces),
+		index.AllowAddresses(a.addresses), index.BuildWith(builder()), index.LocateReferences(a.Locate)}, more...)
 }
 
 func (a *App) parseApproval() error {
 	a.approval = nil
 	for _, text := range a.requireApproval {
-		f, err := gitops.ParseApprovalFloor(text)
+		f, err := index.ParseApprovalFloor(text)
 		if err != nil {
 			return fmt.Errorf("--require-approval: %w", err)
 		}
 		a.approval = append(a.approval, f)
 	}
 	for _, text := range a.requireApprovalByOther {
-		f, err := gitops.ParseApprovalFloor(text)
+		f, err := index.ParseApprovalFloor(text)
 		if err != nil {
 			return fmt.Errorf("--require-approval-by-other: %w", err)
 		}
@@ -90,14 +90,14 @@ func (a *App) parseApproval() error {
 }
 
 func (a *App) parseNamespaces() error {
-	a.namespaces = gitops.Namespaces{}
+	a.namespaces = index.Namespaces{}
 	for _, list := range []struct {
 		flag  string
 		texts []string
-		to    *[]gitops.NamespaceRule
+		to    *[]index.NamespaceRule
 	}{{"allowed-namespaces", a.allowedNamespaces, &a.namespaces.Kubernetes}, {"allowed-temporal-namespaces", a.allowedTemporalNamespaces, &a.namespaces.Temporal}} {
 		for _, text := range list.texts {
-			rule, err := gitops.ParseNamespaceRule(text)
+			rule, err := index.ParseNamespaceRule(text)
 			if err != nil {
 				return fmt.Errorf("--%s: %w", list.flag, err)
 			}
@@ -106,7 +106,7 @@ func (a *App) parseNamespaces() error {
 	}
 	a.addresses = nil
 	for _, text := range a.allowedAddresses {
-		rule, err := gitops.ParseAddressRule(text)
+		rule, err := index.ParseAddressRule(text)
 		if err != nil {
 			return fmt.Errorf("--allowed-temporal-addresses: %w", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/internal/auditlog"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -115,7 +116,7 @@ func (a *App) CompletionWorld(cmd *cobra.Command) (rollout.World, bool) {
 	if a.applySettings(cmd) != nil {
 		return rollout.World{}, false
 	}
-	world, err := gitops.ReadFolder(a.Dir)
+	world, err := index.ReadFolder(a.Dir)
 	if err != nil {
 		return world, false
 	}

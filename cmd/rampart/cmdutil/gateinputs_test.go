@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -98,7 +98,7 @@ spec:
 		`{name: own, key: ..}`:                                                 "secretKeyRef.key: ",
 		`{name: own, key: "..\\..\\..\\payments\\secrets\\smoke\\input.json"}`: "secretKeyRef.key: ",
 	} {
-		w, err := gitops.ReadFiles([]rollout.TextFile{{Path: "checkout.yaml", Text: spec(ref)}})
+		w, err := index.ReadFiles([]rollout.TextFile{{Path: "checkout.yaml", Text: spec(ref)}})
 		require.NoError(t, err)
 		s := w.Environments[0].Deployments[0]
 		if s.Spec == nil {

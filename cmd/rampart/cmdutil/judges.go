@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 	"github.com/rampart-gitops/rampart/policy/bundle"
@@ -99,8 +99,8 @@ func (j *Judges) MissingBundles() (names []string, own bool) {
 
 // LocateReferences has a reader find what a change removes and versions name, for environments whose policies look at
 // that.
-func (j *Judges) LocateReferences() gitops.Option {
-	return gitops.LocateReferences(func(env rollout.EnvironmentWorld, _ rollout.Name, compared bool) bool {
+func (j *Judges) LocateReferences() index.Option {
+	return index.LocateReferences(func(env rollout.EnvironmentWorld, _ rollout.Name, compared bool) bool {
 		return compared && j.Engine(env).LooksAt(input.References)
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -43,11 +44,11 @@ func (a *App) OpenSource(f RepositoryFlags) (source SpecSource, close func() err
 // folder is a Source that reads a folder as it is on disk.
 type folder struct {
 	dir     string
-	options []gitops.Option
+	options []index.Option
 }
 
 func (f folder) Read(context.Context) (rollout.World, error) {
-	return gitops.ReadFolder(f.dir, f.options...)
+	return index.ReadFolder(f.dir, f.options...)
 }
 
 // Survey reads the folder as a whole.

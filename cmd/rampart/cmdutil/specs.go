@@ -10,9 +10,9 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -56,7 +56,7 @@ func (a *App) LoadSpecs(paths []string) (Specs, error) {
 		return Specs{}, err
 	}
 	if len(paths) == 0 {
-		world, err := gitops.ReadFolder(a.Dir, a.ReadOptions()...)
+		world, err := index.ReadFolder(a.Dir, a.ReadOptions()...)
 		return Specs{World: world, WholeRepository: true, Base: a.Dir}, err
 	}
 	if below, ok := insideRepository(a, paths); ok {
@@ -65,7 +65,7 @@ func (a *App) LoadSpecs(paths []string) (Specs, error) {
 	out := Specs{Base: paths[0]}
 	var err error
 	if len(paths) == 1 && paths[0] != "-" && CheckFolder(paths[0]) == nil {
-		out.World, err = gitops.ReadFolder(paths[0], a.ReadOptions(gitops.SomeFiles())...)
+		out.World, err = index.ReadFolder(paths[0], a.ReadOptions(index.SomeFiles())...)
 	} else {
 		out, err = gatherSpecs(a, paths)
 	}
@@ -107,7 +107,7 @@ func partOfRepository(a *App, below []string) (Specs, error) {
 			return Specs{}, err
 		}
 	}
-	world, err := gitops.ReadFolder(a.Dir, a.ReadOptions()...)
+	world, err := index.ReadFolder(a.Dir, a.ReadOptions()...)
 	if err != nil {
 		return Specs{}, err
 	}
@@ -176,7 +176,7 @@ func gatherSpecs(a *App, paths []string) (Specs, error) {
 			add(name, text)
 		}
 	}
-	world, err := gitops.ReadFiles(files, a.ReadOptions(gitops.SomeFiles())...)
+	world, err := index.ReadFiles(files, a.ReadOptions(index.SomeFiles())...)
 	if err != nil {
 		return Specs{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/operator"
 	"github.com/rampart-gitops/rampart/internal/plan"
@@ -135,7 +136,7 @@ func (o *operation) find(ctx context.Context) (found, error) {
 	if !o.byRecord || ctx.Err() != nil || err == nil && !elsewhere(at.Snapshot) {
 		return at, err
 	}
-	s, base, none := o.repo.RecordAlone(ctx, gitops.RecordQuery{Name: o.name, Environment: o.Env})
+	s, base, none := o.repo.RecordAlone(ctx, index.RecordQuery{Name: o.name, Environment: o.Env})
 	switch {
 	case none != nil && err == nil:
 		return at, nil

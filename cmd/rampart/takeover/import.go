@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
-	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/takeover"
@@ -86,7 +86,7 @@ func importInput(a *cmdutil.App, f *importFlags) (takeover.Input, error) {
 	if err := cmdutil.CheckFolder(a.Dir); err != nil {
 		return takeover.Input{}, err
 	}
-	world, err := gitops.ReadFolder(a.Dir, a.ReadOptions()...)
+	world, err := index.ReadFolder(a.Dir, a.ReadOptions()...)
 	if err != nil {
 		return takeover.Input{}, err
 	}

@@ -1,4 +1,4 @@
-package gitops
+package index
 
 import (
 	"bytes"
@@ -119,7 +119,7 @@ func (l located) find(t tree.Tree) error {
 		objects, seen := known[f.hash]
 		if !seen || f.hash == "" {
 			data, err := t.Read(f.path, f.hash)
-			if _, never := unreadable(f.path, err); err != nil && !never {
+			if _, never := Unreadable(f.path, err); err != nil && !never {
 				return err
 			}
 			objects = l.in(f.path, data)

@@ -1,4 +1,4 @@
-package gitops
+package index
 
 import (
 	"cmp"
@@ -249,7 +249,7 @@ func (e *environment) policies() error {
 		e.astray(globs, prefix)
 		for _, f := range files.files {
 			data, err := from.Read(f.path, f.hash)
-			if p, ok := unreadable(prefix+f.path, err); ok { // what takes its place is neither Rego nor data: the environment's policies cannot be used
+			if p, ok := Unreadable(prefix+f.path, err); ok { // what takes its place is neither Rego nor data: the environment's policies cannot be used
 				e.world.Problems = append(e.world.Problems, p)
 				e.policyProblem = &p
 				data, err = []byte("this file cannot be read"), nil

@@ -1,4 +1,4 @@
-package gitops
+package index
 
 import (
 	"errors"
@@ -253,7 +253,7 @@ func (e *environment) recordFiles(r *rollout.Record, below tree.Entry, left *tre
 
 func (e *environment) recordFile(file, hash string) (rollout.File, error) {
 	data, err := e.out.Read(file, hash)
-	if p, ok := unreadable(file, err); ok { // no file of ours is: it is taken for one that is not what it should be
+	if p, ok := Unreadable(file, err); ok { // no file of ours is: it is taken for one that is not what it should be
 		e.world.Problems = append(e.world.Problems, p)
 		return rollout.File{Hash: hash}, nil
 	}

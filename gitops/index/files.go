@@ -1,4 +1,4 @@
-package gitops
+package index
 
 import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"

@@ -1,4 +1,4 @@
-package gitops
+package index
 
 import (
 	"cmp"
@@ -352,7 +352,7 @@ func (e *environment) expanded(s *specAt) (*specAt, error) {
 // Surveyed are the environments of one survey, by name. Nothing changes them any more.
 type Surveyed map[string]*environment
 
-// brief gives the snapshots of worker deployments of an environment.
+// Brief gives the snapshots of worker deployments of an environment.
 func (v Surveyed) Brief(environment string, known []*rollout.Known) []rollout.Snapshot {
 	out := make([]rollout.Snapshot, 0, len(known))
 	if e := v[environment]; e != nil {
@@ -363,7 +363,7 @@ func (v Surveyed) Brief(environment string, known []*rollout.Known) []rollout.Sn
 	return out
 }
 
-// fill gives snapshots of the survey with what their files say, in their order; those that are complete get what is
+// Fill gives snapshots of the survey with what their files say, in their order; those that are complete get what is
 // Wanted of them. With an error those that could not be filled in are left out.
 func (v Surveyed) Fill(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.Snapshot, error) {
 	errs := make([]error, len(snapshots))
@@ -410,7 +410,7 @@ func (e *environment) wanted(s *rollout.Snapshot) error {
 	for _, name := range s.Wanted {
 		f, file := s.Record.Files[name], path.Join(s.Record.Dir, name)
 		data, err := e.out.Read(file, f.Hash)
-		if _, never := unreadable(file, err); err != nil && !never {
+		if _, never := Unreadable(file, err); err != nil && !never {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		s.Record.Files[name] = rollout.File{Hash: f.Hash, Data: asText(data)}

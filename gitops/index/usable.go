@@ -1,4 +1,4 @@
-package gitops
+package index
 
 import (
 	"errors"
@@ -18,8 +18,8 @@ import (
 // Repository remembers that one, and looks for it in the branch's history where it remembers none. Everything else of a
 // world is read as it is: a spec that is reverted meanwhile takes traffic back, too.
 
-// RecentCommits is how many commits of a branch are looked through for what could be used last. What is looked for is in
-// one of the last: a bot that runs notices at once, and to look through all of a large history would take very long.
+// RecentCommits is how many commits of a branch are looked through for what could be used last. What is looked for is
+// in one of the last: a bot that runs notices at once, and to look through all of a large history would take very long.
 const RecentCommits = 500
 
 // LastUsable is what could be used last. It is nil where nothing is remembered, and nothing has a history.

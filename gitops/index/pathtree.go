@@ -1,4 +1,4 @@
-package gitops
+package index
 
 import (
 	"errors"
@@ -95,7 +95,7 @@ func (t *pathTree) Read(files []source.File) error {
 	}
 	for i := range files {
 		data, err := t.in.Read(files[i].Path, files[i].Blob)
-		if p, ok := unreadable(files[i].Path, err); ok {
+		if p, ok := Unreadable(files[i].Path, err); ok {
 			return &source.Error{File: p.File, Message: fmt.Sprintf("%s: move it out of the folder, which is built with all its files", p.Message)}
 		}
 		if err != nil {

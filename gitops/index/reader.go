@@ -1,4 +1,4 @@
-package gitops
+package index
 
 import (
 	"errors"
@@ -81,8 +81,8 @@ func (r *Reader) With(last *LastUsable) *Reader {
 	return r
 }
 
-// JudgedBy has rampart.yaml, policies, data and waivers read from another tree than the specs'. Its paths are shown with
-// a prefix.
+// JudgedBy has rampart.yaml, policies, data and waivers read from another tree than the specs'. Its paths are shown
+// with a prefix.
 func (r *Reader) JudgedBy(t tree.Tree, prefix string) *Reader {
 	r.rules = &rules{t, prefix}
 	return r
@@ -205,7 +205,7 @@ func (r *Reader) decodeAnew(t tree.Tree, f *found) (decoded, error) {
 		return f.built.decoded(), nil
 	}
 	data, err := t.Read(f.path, f.hash)
-	if p, ok := unreadable(f.path, err); ok {
+	if p, ok := Unreadable(f.path, err); ok {
 		return decoded{problems: []v1alpha1.Problem{p}}, nil
 	}
 	if err != nil {
@@ -222,8 +222,8 @@ func decodedFrom(file string, data []byte) decoded {
 	return decoded{documents: documents, problems: problems, resources: resourcesIn(documents), elsewhere: v1alpha1.IsPointer(data)}
 }
 
-// unreadable says that a file can never be read; false where that is not what an error says.
-func unreadable(file string, err error) (v1alpha1.Problem, bool) {
+// Unreadable says that a file can never be read; false where that is not what an error says.
+func Unreadable(file string, err error) (v1alpha1.Problem, bool) {
 	p := v1alpha1.Problem{Severity: v1alpha1.Error, File: file}
 	var large *git.TooLargeError
 	var unusable *git.UnusableObjectError
