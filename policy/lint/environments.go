@@ -103,19 +103,21 @@ func environmentsIn(n *parse.Node) []environmentList {
 	return out
 }
 
-// stray says what is wrong with a pattern, as glob.match of the library's policies reads it; "" for nothing.
+// stray says what is wrong with a pattern, as the library reads it; "" for nothing.
 func stray(value any, names []string) string {
 	pattern, ok := value.(string)
 	if !ok {
 		return "" // which the schema says
 	}
-	rs, err := rego.New(rego.Query(`some name in input.names; glob.match(input.pattern, [], name)`),
-		rego.Input(map[string]any{"names": names, "pattern": pattern}), rego.StrictBuiltinErrors(true)).Eval(context.Background())
-	switch {
-	case err != nil:
-		return fmt.Sprintf("%q is not a pattern of environments", pattern)
-	case len(rs) == 0:
-		return fmt.Sprintf("%q matches no environment%s", pattern, parse.Instead(pattern, names))
+	options := []func(*rego.Rego){rego.Query(`some name in input.names; data.rampart.library.globs.fits(input.pattern, name)`),
+		rego.Input(map[string]any{"names": names, "pattern": pattern}), rego.StrictBuiltinErrors(true)}
+	for _, parsed := range parse.Library() {
+		if parse.PackageName(parsed) == "rampart.library.globs" {
+			options = append(options, rego.ParsedModule(parsed))
+		}
 	}
-	return ""
+	if rs, err := rego.New(options...).Eval(context.Background()); err == nil && len(rs) > 0 {
+		return ""
+	}
+	return fmt.Sprintf("%q matches no environment%s", pattern, parse.Instead(pattern, names))
 }

@@ -3,6 +3,8 @@
 # description: The containers of the pod template and the parts of image references. Import data.rampart.library.images.
 package rampart.library.images
 
+import data.rampart.library.globs
+
 # METADATA
 # title: The containers of the pod template, init containers too
 containers contains container if {
@@ -34,7 +36,7 @@ moving(patterns) := tagged | untagged if {
 		some container in containers
 		not pinned(container.image)
 		some pattern in patterns
-		glob.match(pattern, [], tag(container.image))
+		globs.fits(pattern, tag(container.image))
 		why := sprintf("container %s: tag %s of %s moves; use a tag that stays, or a digest", [container.name, tag(container.image), container.image])
 	}
 	untagged := {{"why": why, "image": container.image} |

@@ -3,12 +3,14 @@
 # description: Which environments and deployments a parameter is meant for. Import data.rampart.library.match.
 package rampart.library.match
 
+import data.rampart.library.globs
+
 # METADATA
 # title: Is the environment one of these
-# description: The patterns are globs; "*" is every environment.
+# description: In a pattern "*" is any text; "*" alone is every environment.
 environment(patterns) if {
 	some pattern in patterns
-	glob.match(pattern, [], input.environment.name)
+	globs.fits(pattern, input.environment.name)
 }
 
 # METADATA

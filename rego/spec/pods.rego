@@ -1,6 +1,7 @@
 package rampart.spec
 
 import data.rampart.config.spec.pods
+import data.rampart.library.globs
 import data.rampart.library.podspecs
 
 # METADATA
@@ -51,6 +52,6 @@ deny contains {"rule": "spec.pods", "msg": msg} if {
 deny contains {"rule": "spec.pods", "msg": msg} if {
 	some container in podspecs.containers
 	some capability in container.securityContext.capabilities.add
-	every pattern in pods.capabilities { not glob.match(pattern, [], capability) }
+	every pattern in pods.capabilities { not globs.fits(pattern, capability) }
 	msg := sprintf("container %s adds the capability %s, which is not allowed", [container.name, capability])
 }
