@@ -63,6 +63,9 @@ func newDocument(s *rollout.Snapshot, p *rollout.Proposal) (*Document, error) {
 	return d, nil
 }
 
+// NewSpecDocument makes a document about a spec alone, without actions. It fails as NewDocument does.
+func NewSpecDocument(s rollout.Snapshot) (*Document, error) { return newSpecDocument(&s) }
+
 func newSpecDocument(s *rollout.Snapshot) (*Document, error) {
 	subject, err := input.Subject(s)
 	if err != nil {

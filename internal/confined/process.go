@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/rpc"
 	"os"
 	"os/exec"
@@ -31,6 +30,18 @@ type running struct {
 	client *rpc.Client
 	// said is the beginning of its standard error.
 	said *beginning
+	// ended is closed when it has ended.
+	ended chan struct{}
+}
+
+// over reports whether the process has ended by itself.
+func (r *running) over() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // Self is a Process of this program, with one argument that tells what to serve.
@@ -59,12 +70,16 @@ func (e *EndedError) Error() string {
 }
 
 // Running reports whether a process is there, to which earlier calls went.
-func (p *Process) Running() bool { return p.running != nil }
+func (p *Process) Running() bool { return p.running != nil && !p.running.over() }
 
 // Call calls a method of the service, and waits for so long. Errors: *EndedError; that of ctx, after which the process
 // was killed too; rpc.ServerError for what the method returned; another where no process can be started.
 func (p *Process) Call(ctx context.Context, limit time.Duration, method string, args, reply any) error {
-	if p.running == nil {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !p.Running() {
+		p.Close()
 		if err := p.start(); err != nil {
 			return fmt.Errorf("start %s: %w", p.Path, err)
 		}
@@ -72,23 +87,23 @@ func (p *Process) Call(ctx context.Context, limit time.Duration, method string, 
 	r := p.running
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	call := r.client.Go(serviceName+"."+method, args, reply, make(chan *rpc.Call, 1))
-	select {
-	case <-call.Done:
-	case <-within.Done():
-		p.Close()
-		<-call.Done // it may have come at the last moment
-	}
+	kept := context.AfterFunc(within, r.kill) // sending the call may take for ever, too
+	err := r.client.Call(serviceName+"."+method, args, reply)
+	inTime := kept()
 	var refused rpc.ServerError
-	switch {
-	case call.Error == nil || errors.As(call.Error, &refused):
-		return call.Error
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case within.Err() != nil:
-		return &EndedError{Slow: true}
+	if err == nil || errors.As(err, &refused) {
+		if !inTime {
+			p.Close()
+		}
+		return err
 	}
 	p.Close()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case !inTime:
+		return &EndedError{Slow: true}
+	}
 	return &EndedError{Said: r.said.line()}
 }
 
@@ -100,26 +115,44 @@ func (p *Process) start() error {
 		return errors.New("this process is confined itself")
 	}
 	cmd := &exec.Cmd{Path: p.Path, Args: p.Args, Dir: "/", Env: []string{"GOMAXPROCS=2", "GOTRACEBACK=none", confinedVariable + "=1"}}
-	r := &running{cmd: cmd, said: &beginning{}}
-	cmd.Stderr = r.said
-	in, err := cmd.StdinPipe()
+	r := &running{cmd: cmd, said: &beginning{}, ended: make(chan struct{})}
+	theirIn, in, err := os.Pipe() // cmd's own would be closed at its end, with an answer in them
 	if err != nil {
 		return err
 	}
-	out, err := cmd.StdoutPipe()
+	defer func() { _ = theirIn.Close() }()
+	out, theirOut, err := os.Pipe()
 	if err != nil {
+		_ = in.Close()
 		return err
 	}
+	defer func() { _ = theirOut.Close() }()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, r.said
 	if err := cmd.Start(); err != nil {
-		return err
+		return errors.Join(err, in.Close(), out.Close())
 	}
-	r.client = rpc.NewClient(struct {
-		io.Reader
-		io.WriteCloser
-	}{out, in})
+	go func() {
+		_ = cmd.Wait() //nolint:errcheck // how it ended is in what it said
+		close(r.ended)
+	}()
+	r.client = rpc.NewClient(pipes{out, in})
 	p.running = r
 	return nil
 }
+
+// pipes are the ends of two pipes.
+type pipes struct{ out, in *os.File }
+
+// Read reads what the process says.
+func (p pipes) Read(data []byte) (int, error) { return p.out.Read(data) }
+
+// Write is what it is told.
+func (p pipes) Write(data []byte) (int, error) { return p.in.Write(data) }
+
+// Close closes both.
+func (p pipes) Close() error { return errors.Join(p.in.Close(), p.out.Close()) }
+
+func (r *running) kill() { _ = r.cmd.Process.Kill() } //nolint:errcheck // it may have ended
 
 // Close ends the process, whatever it does. The next Call starts another one.
 func (p *Process) Close() {
@@ -128,9 +161,9 @@ func (p *Process) Close() {
 		return
 	}
 	p.running = nil
-	_ = r.cmd.Process.Kill() //nolint:errcheck // it may have ended
-	_ = r.client.Close()     //nolint:errcheck
-	_ = r.cmd.Wait()         //nolint:errcheck // how it ended is known
+	r.kill()
+	_ = r.client.Close() //nolint:errcheck // it may be closed
+	<-r.ended
 }
 
 // beginning keeps the beginning of what is written to it.

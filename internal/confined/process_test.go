@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/rpc"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,8 @@ func (service) Harm(how string, _ *string) error {
 		var deeper func(n int) int
 		deeper = func(n int) int { return deeper(n+1) + 1 }
 		deeper(0)
+	case "print":
+		fmt.Println("what a library prints")
 	case "exit":
 		os.Exit(7)
 	}
@@ -98,7 +101,8 @@ func TestCalls(t *testing.T) {
 	upper(t, p)
 	require.Same(t, first, p.running)
 	require.Equal(t, rpc.ServerError("it is refused"), p.Call(t.Context(), time.Minute, "Refuse", "it", new(string)))
-	require.Same(t, first, p.running, "an answer that is an error ends nothing")
+	require.NoError(t, p.Call(t.Context(), time.Minute, "Harm", "print", new(string)))
+	require.Same(t, first, p.running, "an answer that is an error ends nothing, and what is printed neither")
 	p.Close()
 	require.False(t, p.Running())
 	upper(t, p)
@@ -144,14 +148,53 @@ func TestAbandoned(t *testing.T) {
 	r := p.running
 	r.client.Go(serviceName+".Harm", "loop", new(string), nil)
 	require.NoError(t, r.client.Close())
-	ended := make(chan error, 1)
-	go func() { ended <- r.cmd.Wait() }()
 	select {
-	case <-ended:
+	case <-r.ended:
 	case <-time.After(30 * time.Second):
 		t.Fatal("it goes on")
 	}
-	p.running = nil
+}
+
+// Where a process ended between two calls, nothing took too much: another one is begun.
+func TestEndedBetweenCalls(t *testing.T) {
+	p := process(t)
+	upper(t, p)
+	p.running.kill()
+	<-p.running.ended
+	require.False(t, p.Running())
+	upper(t, p)
+}
+
+// A process that reads nothing does not keep a call that is sent to it.
+func TestReadsNothing(t *testing.T) {
+	sleep, err := exec.LookPath("sleep")
+	require.NoError(t, err)
+	p := &Process{Path: sleep, Args: []string{"sleep", "60"}}
+	t.Cleanup(p.Close)
+	start := time.Now()
+	var ended *EndedError
+	require.ErrorAs(t, p.Call(t.Context(), 200*time.Millisecond, "Upper", strings.Repeat("a", 1<<20), new(string)), &ended)
+	require.True(t, ended.Slow)
+	require.Less(t, time.Since(start), 30*time.Second)
+}
+
+// A Ctrl-C at a terminal reaches all processes: it is the caller's to end this one.
+func TestInterrupted(t *testing.T) {
+	p := process(t)
+	upper(t, p)
+	require.NoError(t, p.running.cmd.Process.Signal(os.Interrupt))
+	upper(t, p)
+	require.True(t, p.Running())
+}
+
+// With a context that has ended nothing is begun, or ended.
+func TestEndedContext(t *testing.T) {
+	p := process(t)
+	upper(t, p)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, p.Call(ctx, time.Minute, "Upper", "a", new(string)), context.Canceled)
+	require.True(t, p.Running())
 }
 
 // The process gets neither variables nor the network.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/rpc"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"time"
 )
@@ -21,6 +22,9 @@ func Serve(service any, memory uint64) error {
 	debug.SetMemoryLimit(int64(memory) / 3 * 2)
 	debug.SetMaxStack(int(memory / 8))
 	http.DefaultTransport = refusing{} // nothing asks for anything; this is in case that something does
+	signal.Ignore(os.Interrupt)        // of a terminal: the caller ends the process
+	out := os.Stdout
+	os.Stdout = os.Stderr // what a library prints goes beside the answers
 	server := rpc.NewServer()
 	if err := server.RegisterName(serviceName, service); err != nil {
 		return err
@@ -28,7 +32,7 @@ func Serve(service any, memory uint64) error {
 	server.ServeConn(struct {
 		io.Reader
 		io.WriteCloser
-	}{calls{}, os.Stdout})
+	}{calls{}, out})
 	return nil
 }
 

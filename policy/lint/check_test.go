@@ -59,7 +59,8 @@ shop: {environments: [nowhere]}
 		`d.yaml:10: "prodd" matches no environment (did you mean prod?)`,
 		`d.yaml:14: "stag" matches no environment (did you mean stage?)`,
 		`d.yaml:14: "x*" matches no environment (there is prod, prod-eu, stage)`,
-		`d.yaml:16: "prod[" is not a pattern of environments`,
+		`d.yaml:16: "prod[" matches no environment (did you mean prod?)`,
+		`d.yaml:16: "{prod-eu,x}" matches no environment (there is prod, prod-eu, stage)`,
 	}, got)
 	require.Empty(t, Check(policy.Config{Modules: []parse.Module{shop}, Data: []parse.DataFile{data}}), "the environments are not known")
 	require.Empty(t, policy.Compile(policy.Config{Modules: []parse.Module{shop}, Data: []parse.DataFile{data}, Environments: []string{"prod"}}).Problems(), "the bot goes on")

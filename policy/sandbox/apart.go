@@ -19,14 +19,15 @@ const (
 	testTime  = 10 * time.Minute
 )
 
-// Check looks for mistakes in policies, as lint.Check does, in a process that is ended then.
-func Check(cfg policy.Config, process *confined.Process) []parse.Problem {
+// Check looks for mistakes in policies, as lint.Check does, in a process that is ended then. When ctx ends, it says so
+// as a problem.
+func Check(ctx context.Context, cfg policy.Config, process *confined.Process) []parse.Problem {
 	if cfg.Trusted() {
 		return lint.Check(cfg)
 	}
 	defer process.Close()
 	var out []parse.Problem
-	if err := process.Call(context.Background(), checkTime, "Check", cfg, &out); err != nil {
+	if err := process.Call(ctx, checkTime, "Check", cfg, &out); err != nil {
 		f := (&child{cfg: cfg}).failure(err, "checking", checkTime)
 		return []parse.Problem{{Path: f.Location, Message: f.Message}}
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/confined"
@@ -28,8 +29,11 @@ import (
 type Engine struct {
 	// children are the policies, and what remains of them without the repository's; none where all are the library's.
 	children []*child
+	// asked is the policies once more, for questions of people, which may take long.
+	asked *child
 	// library is the library with the data.
 	library func() *policy.Engine
+	facts   atomic.Pointer[Facts]
 }
 
 // Option changes how policies are evaluated.
@@ -38,7 +42,7 @@ type Option func(*Engine)
 // CompileWithin bounds how long reading and compiling may take; the default is DefaultCompile.
 func CompileWithin(limit time.Duration) Option {
 	return func(e *Engine) {
-		for _, c := range e.children {
+		for _, c := range e.all() {
 			c.compile = limit
 		}
 	}
@@ -56,14 +60,26 @@ func Compile(cfg policy.Config, process func() *confined.Process, options ...Opt
 			left.Floor = withoutModules(left.Floor)
 		}
 	}
+	if len(e.children) > 0 {
+		e.children[0].loaded = e.facts.Store
+		e.asked = &child{cfg: cfg, compile: DefaultCompile, process: process()}
+	}
 	alone := cfg
 	alone.Modules, alone.Floor = nil, withoutModules(cfg.Floor)
 	e.library = sync.OnceValue(func() *policy.Engine { return policy.Compile(alone) })
 	for _, o := range options {
 		o(e)
 	}
-	e.facts()
+	e.prepare()
 	return e
+}
+
+// all are the children.
+func (e *Engine) all() []*child {
+	if e.asked == nil {
+		return nil
+	}
+	return append([]*child{e.asked}, e.children...)
 }
 
 func withoutModules(layers []policy.Layer) []policy.Layer {
@@ -76,55 +92,53 @@ func withoutModules(layers []policy.Layer) []policy.Layer {
 
 // Close ends the processes of the Engine. It can still be asked, which begins them again.
 func (e *Engine) Close() {
-	for _, c := range e.children {
+	for _, c := range e.all() {
 		c.close()
 	}
 }
 
-// facts are those of the policies; while they can't be compiled, those of the library and why.
-func (e *Engine) facts() Facts {
+// prepare compiles the policies; as long as they can't be, the facts are those of the library, and why.
+func (e *Engine) prepare() {
 	if len(e.children) == 0 {
-		return factsOf(e.library())
+		f := factsOf(e.library())
+		e.facts.Store(&f)
+		return
 	}
 	c := e.children[0]
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.endWhenIdle()
-	if c.facts != nil {
-		return *c.facts
-	}
-	failed, _ := c.loaded(context.Background())
-	if failed == nil {
-		return *c.facts
-	}
-	f := factsOf(e.library())
-	f.Problems = append(f.Problems, parse.Problem{Path: failed.Location, Message: failed.Message})
-	h := sha256.New()
-	h.Write([]byte(f.Digest))
-	for _, m := range c.cfg.Modules {
-		h.Write([]byte(m.Source))
-	}
-	for _, l := range c.cfg.Floor {
-		for _, m := range l.Modules {
+	if failed, _ := c.load(context.Background()); failed != nil {
+		f := factsOf(e.library())
+		f.Problems = append(f.Problems, parse.Problem{Path: failed.Location, Message: failed.Message})
+		slices.SortFunc(f.Problems, parse.CompareProblems)
+		h := sha256.New()
+		h.Write([]byte(f.Digest))
+		for _, m := range c.cfg.Modules {
 			h.Write([]byte(m.Source))
 		}
+		for _, l := range c.cfg.Floor {
+			for _, m := range l.Modules {
+				h.Write([]byte(m.Source))
+			}
+		}
+		f.Digest = fmt.Sprintf("sha256:%x", h.Sum(nil))
+		e.facts.Store(&f)
 	}
-	f.Digest = fmt.Sprintf("sha256:%x", h.Sum(nil))
-	return f
 }
 
 // Digest names the policies and their data by what they mean: formatting and comments do not change it.
-func (e *Engine) Digest() string { return e.facts().Digest }
+func (e *Engine) Digest() string { return e.facts.Load().Digest }
 
 // Problems are what is broken, sorted by file and line.
-func (e *Engine) Problems() []parse.Problem { return e.facts().Problems }
+func (e *Engine) Problems() []parse.Problem { return e.facts.Load().Problems }
 
 // Statuses are the contexts of commit statuses that policies may ask about, as policy.Engine has them.
-func (e *Engine) Statuses() []string { return e.facts().Statuses }
+func (e *Engine) Statuses() []string { return e.facts.Load().Statuses }
 
 // LooksAt reports whether policies may look at a part of their input, such as git.
 func (e *Engine) LooksAt(part string) bool {
-	f := e.facts()
+	f := e.facts.Load()
 	return f.LooksAtAll || f.Looks[part]
 }
 
@@ -135,39 +149,46 @@ func (e *Engine) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Propos
 	}
 	d, err := policy.NewDocument(s, p)
 	if err != nil { // which the library says of all
-		return e.library().Judge(ctx, s, p)
+		v := e.library().Judge(ctx, s, p)
+		v.PolicyDigest = e.Digest()
+		return v
 	}
 	return e.JudgeDocument(ctx, d)
 }
 
 // JudgeSpec says what policy thinks of the snapshot's spec alone, as policy.Engine does.
 func (e *Engine) JudgeSpec(ctx context.Context, s rollout.Snapshot) rollout.Verdict {
-	return e.Judge(ctx, s, rollout.Proposal{}).Spec
+	d, err := policy.NewSpecDocument(s)
+	if err != nil || len(e.children) == 0 {
+		return e.library().JudgeSpec(ctx, s)
+	}
+	return e.JudgeDocument(ctx, d).Spec
 }
 
 // JudgeDocument is Judge on a document, which may be one that was recorded.
 func (e *Engine) JudgeDocument(ctx context.Context, d *policy.Document) rollout.Verdicts {
-	if len(e.children) == 0 {
-		return e.library().JudgeDocument(ctx, d)
-	}
-	v, held := first[rollout.Verdicts](ctx, e, d, "Judge", "")
+	digest := e.Digest()
+	v, held := first[rollout.Verdicts](ctx, e.children, d, "Judge", "")
 	if v == nil {
 		judged := e.library().JudgeHeld(ctx, d, held)
 		v = &judged
 	}
-	v.PolicyDigest = e.Digest()
+	v.PolicyDigest = digest
 	return *v
 }
 
 // first asks the policies, and those that remain where they don't answer; nil: none does. What kept policies from
 // answering is held against all.
-func first[T any](ctx context.Context, e *Engine, d *policy.Document, method, action string) (answer *T, held []rollout.Finding) {
-	q, err := question(d)
+func first[T any](ctx context.Context, children []*child, d *policy.Document, method, action string) (answer *T, held []rollout.Finding) {
+	if len(children) == 0 {
+		return nil, nil
+	}
+	text, err := d.MarshalJSON()
 	if err != nil {
 		return nil, []rollout.Finding{failure(ctx, err)}
 	}
-	q.Action = action
-	for _, c := range e.children {
+	q := Question{Document: text, Action: action}
+	for _, c := range children {
 		got, failed, err := ask[T](ctx, c, method, q)
 		switch {
 		case failed == nil && err == nil:
@@ -191,21 +212,23 @@ func failure(ctx context.Context, err error) rollout.Finding {
 	return f
 }
 
-func question(d *policy.Document) (Question, error) {
-	text, err := d.MarshalJSON()
-	return Question{Document: text}, err
+// only asks the policies for people: what keeps them from answering is an error.
+func only[T any](ctx context.Context, e *Engine, method string, q Question) (T, error) {
+	answer, failed, err := ask[T](ctx, e.asked, method, q)
+	if failed != nil {
+		err = errors.New(failed.Text())
+	}
+	return answer, err
 }
-
-// failedError is an error of policies that took their process with them.
-func failedError(f *rollout.Finding) error { return errors.New(f.Text()) }
 
 // Explain says rule by rule why policy says what it says of an action of a document, as policy.Engine does. Where
 // policies took their process with them, it is about those that remain, and incomplete.
 func (e *Engine) Explain(ctx context.Context, d *policy.Document, actionID string) (policy.Explanation, error) {
-	if len(e.children) == 0 {
-		return e.library().Explain(ctx, d, actionID)
+	children := e.children
+	if len(children) > 0 {
+		children = append([]*child{e.asked}, children[1:]...)
 	}
-	x, held := first[policy.Explanation](ctx, e, d, "Explain", actionID)
+	x, held := first[policy.Explanation](ctx, children, d, "Explain", actionID)
 	if x == nil {
 		explained, err := e.library().ExplainHeld(ctx, d, actionID, held)
 		if err != nil {
@@ -222,19 +245,14 @@ func (e *Engine) Explain(ctx context.Context, d *policy.Document, actionID strin
 
 // Ask evaluates a Rego expression beside the policies and their data, as policy.Engine does.
 func (e *Engine) Ask(ctx context.Context, d *policy.Document, actionID, expression string) ([]map[string]json.RawMessage, error) {
-	q, err := question(d)
-	if err != nil {
-		return nil, err
-	}
 	if len(e.children) == 0 {
 		return e.library().Ask(ctx, d, actionID, expression)
 	}
-	q.Action, q.Expression = actionID, expression
-	answers, failed, err := ask[[]map[string]json.RawMessage](ctx, e.children[0], "Ask", q)
-	if failed != nil {
-		return nil, failedError(failed)
+	text, err := d.MarshalJSON()
+	if err != nil {
+		return nil, err
 	}
-	return answers, err
+	return only[[]map[string]json.RawMessage](ctx, e, "Ask", Question{Document: text, Action: actionID, Expression: expression})
 }
 
 // ReadMasked reports whether policies read one of the values of a document that JSON pointers name, and where a mark
@@ -243,16 +261,11 @@ func (e *Engine) ReadMasked(ctx context.Context, d *policy.Document, mark string
 	if len(e.children) == 0 {
 		return e.library().Masks(mark).Read(ctx, d, pointers)
 	}
-	q, err := question(d)
+	text, err := d.MarshalJSON()
 	if err != nil {
 		return false, err
 	}
-	q.Mark, q.Pointers = mark, pointers
-	read, failed, err := ask[bool](ctx, e.children[0], "ReadMasked", q)
-	if failed != nil {
-		return false, failedError(failed)
-	}
-	return read, err
+	return only[bool](ctx, e, "ReadMasked", Question{Document: text, Mark: mark, Pointers: pointers})
 }
 
 // ClauseLooksAt reports whether a clause of a package may look at a part of the input, as policy.Engine does; true
@@ -261,6 +274,6 @@ func (e *Engine) ClauseLooksAt(pkg, location, part string) bool {
 	if len(e.children) == 0 {
 		return e.library().ClauseLooksAt(pkg, location, part)
 	}
-	looks, failed, err := ask[bool](context.Background(), e.children[0], "ClauseLooksAt", Question{Package: pkg, Location: location, Part: part})
-	return looks || failed != nil || err != nil
+	looks, err := only[bool](context.Background(), e, "ClauseLooksAt", Question{Package: pkg, Location: location, Part: part})
+	return looks || err != nil
 }

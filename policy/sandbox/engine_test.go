@@ -3,13 +3,16 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/confined"
@@ -117,7 +120,7 @@ func TestTheSameApart(t *testing.T) {
 			require.NoError(t, err)
 			require.False(t, read)
 			require.True(t, apart.ClauseLooksAt("rampart.rollout", "nowhere:1", "git"))
-			require.Equal(t, lint.Check(cfg), Check(cfg, self()))
+			require.Equal(t, lint.Check(cfg), Check(t.Context(), cfg, self()))
 		})
 	}
 }
@@ -134,16 +137,16 @@ func TestOverrun(t *testing.T) {
 	back := policy.Layer{Name: "own", Modules: []parse.Module{{Path: "own/back.rego",
 		Source: policytest.Rules("rollback contains {\"rule\": \"own.back\", \"msg\": \"it fails\"} if input.action.kind == \"Ramp\"\n")}}}
 	hostile := policytest.Rules("deny contains {\"rule\": \"x\", \"msg\": \"m\"} if forever\n" + endless)
-	e := compile(t, policy.Config{Modules: policytest.Modules(hostile), Floor: []policy.Layer{back}, Bounds: policy.Bounds{Timeout: 100 * time.Millisecond}})
+	e := compile(t, policy.Config{Modules: policytest.Modules(hostile), Floor: []policy.Layer{back}, Bounds: policy.Bounds{Timeout: 500 * time.Millisecond}})
 	require.Empty(t, e.Problems())
 	for range 2 {
 		start := time.Now()
 		v := e.Judge(t.Context(), policytest.Snapshot(t), proposal)
-		require.Less(t, time.Since(start), 10*time.Second)
+		require.Less(t, time.Since(start), 30*time.Second)
 		require.Equal(t, rollout.RollbackEffect, v.Of(ramp.ID).Effect)
 		require.Equal(t, []string{"own.back", "policy.timeout"}, rulesOf(v.Of(ramp.ID)))
 		f := v.Of(ramp.ID).Findings[1]
-		require.Equal(t, "the policies of rampart.rollout took longer than 100ms and could not be stopped", f.Message)
+		require.Equal(t, "the policies of rampart.rollout took longer than 500ms and could not be stopped", f.Message)
 		require.Equal(t, "policies/p1.rego:3", f.Location)
 		require.Equal(t, rollout.HoldEffect, v.Spec.Effect)
 		require.Equal(t, rollout.Allow, v.Of(reset.ID).Effect)
@@ -162,9 +165,61 @@ func TestOverrun(t *testing.T) {
 	require.ErrorContains(t, err, "could not be stopped")
 	require.True(t, e.ClauseLooksAt("rampart.rollout", "policies/p1.rego:3", "git"), "it can't be told")
 
-	e.children[0].until = time.Now()
+	e.asked.until = time.Now()
 	_, err = e.Ask(t.Context(), document(t), ramp.ID, "1")
 	require.NoError(t, err, "asked again")
+}
+
+// While policies are asked what never ends, what they say of themselves is there, and so are other policies.
+func TestOthersDoNotWait(t *testing.T) {
+	hostile := compile(t, policy.Config{Modules: policytest.Modules(policytest.Rules("deny contains {\"rule\": \"x\", \"msg\": \"m\"} if forever\n" + endless)), Bounds: policy.Bounds{Timeout: 5 * time.Second}})
+	other := compile(t, policy.Config{Modules: policytest.Modules(told)})
+	held := make(chan rollout.Verdicts, 1)
+	s := policytest.Snapshot(t)
+	go func() { held <- hostile.Judge(t.Context(), s, proposal) }()
+	for hostile.children[0].mu.TryLock() { // until it is asked
+		hostile.children[0].mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	require.NotEmpty(t, hostile.Digest())
+	require.False(t, hostile.LooksAt("git"))
+	require.Empty(t, hostile.Problems())
+	require.Equal(t, []string{"acme.told"}, rulesOf(other.Judge(t.Context(), policytest.Snapshot(t), proposal).Of(ramp.ID)))
+	_, err := hostile.Ask(t.Context(), document(t), ramp.ID, "1")
+	require.NoError(t, err, "people have a process of their own")
+	select {
+	case <-held:
+		t.Fatal("it ended before the others were asked")
+	default:
+	}
+	require.Equal(t, rollout.HoldEffect, (<-held).Of(ramp.ID).Effect)
+}
+
+// Many ask at once, and are answered one after the other.
+func TestManyAsk(t *testing.T) {
+	e := compile(t, policy.Config{Modules: policytest.Modules(told)})
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			v := e.Judge(t.Context(), policytest.Snapshot(t), proposal)
+			assert.Equal(t, []string{"acme.told"}, rulesOf(v.Of(ramp.ID)))
+		})
+	}
+	all.Wait()
+}
+
+// Patterns of data that could take for ever to match do not, in the library itself.
+func TestHostilePatterns(t *testing.T) {
+	stars := strings.Repeat("*a", 60) + "*b"
+	e := compile(t, policy.Config{Data: []parse.DataFile{{Path: "policies/d.yaml", Content: fmt.Sprintf(
+		"rampart: {config: {spec: {images: {mutableTags: [%[1]q, \"{a*,*}{a*,*}{a*,*}{a*,*}\"]}, safety: {gateEnvironments: [%[1]q]}}}}\n", stars)}}})
+	require.Empty(t, e.children)
+	s := policytest.Snapshot(t)
+	s.Spec = policytest.Spec(t, "registry.example/checkout:"+strings.Repeat("a", 100))
+	s.Environment.Name = strings.Repeat("a", 60)
+	start := time.Now()
+	require.Equal(t, rollout.Allow, e.Judge(t.Context(), s, proposal).Of(reset.ID).Effect)
+	require.Less(t, time.Since(start), 20*time.Second)
 }
 
 // Each question that a person asks has an end.
@@ -202,10 +257,14 @@ func TestCompilingTooLong(t *testing.T) {
 	require.Equal(t, e.Digest(), v.PolicyDigest)
 	require.NotEqual(t, compile(t, policy.Config{Modules: policytest.Modules(deep + "\n# edited\n")}, CompileWithin(500*time.Millisecond)).Digest(), e.Digest())
 
-	e.children[0].until, e.children[0].compile = time.Now(), time.Nanosecond
-	start := time.Now()
-	require.Contains(t, e.Problems()[0].Message, "takes longer than 1ns", "it is tried again")
-	require.Less(t, time.Since(start), 5*time.Second)
+	for _, c := range e.children { // as if what was too much for it were gone
+		c.cfg.Modules = policytest.Modules(told)
+	}
+	require.Equal(t, []string{"policy.broken"}, rulesOf(e.Judge(t.Context(), policytest.Snapshot(t), proposal).Of(ramp.ID)), "not yet")
+	e.children[0].until, e.children[0].compile = time.Now(), time.Minute
+	require.Equal(t, []string{"policy.broken"}, rulesOf(e.Judge(t.Context(), policytest.Snapshot(t), proposal).Of(ramp.ID)), "the input was made for policies that look at nothing")
+	require.Empty(t, e.Problems())
+	require.Equal(t, []string{"acme.told"}, rulesOf(e.Judge(t.Context(), policytest.Snapshot(t), proposal).Of(ramp.ID)))
 }
 
 // A program that cannot be started holds what is raised.
@@ -275,15 +334,15 @@ func TestHostileChecks(t *testing.T) {
 	report, err = RunTests(t.Context(), cfg, nil, self())
 	require.NoError(t, err)
 	require.Len(t, report.Problems, 1)
-	require.Contains(t, report.Problems[0].Message, "testing the policies needed more than 512 MiB of memory")
+	require.Contains(t, report.Problems[0].Message, "testing the policies needed more than 384 MiB of memory")
 	require.Equal(t, "policies/a.rego and 1 more", report.Problems[0].Path)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = RunTests(ctx, cfg, nil, self())
 	require.ErrorIs(t, err, context.Canceled)
-	cfg.Modules[1].Source = strings.Repeat("package a\n\nx := "+strings.Repeat("[", 400_000), 1)
-	require.NotEmpty(t, Check(cfg, self()))
+	cfg.Modules[1].Source = "package a\n\nx := " + strings.Repeat("[", 400_000)
+	require.NotEmpty(t, Check(t.Context(), cfg, self()))
 }
 
 // FuzzPolicy is any text as a policy: it never panics, never stops what takes traffic back, and raises nothing where
@@ -303,7 +362,7 @@ func FuzzPolicy(f *testing.F) {
 	})
 }
 
-// BenchmarkJudge is a decision by ten rules of a repository, the library, and four actions.
+// BenchmarkJudge is a decision about a spec and four actions, by the library and a rule of a repository.
 func BenchmarkJudge(b *testing.B) {
 	e := compile(b, policy.Config{Modules: policytest.Modules(told)})
 	s, p := policytest.Snapshot(b), policytest.Proposal()

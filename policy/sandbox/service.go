@@ -14,7 +14,7 @@ import (
 )
 
 // Memory is how many bytes a process may use that evaluates policies.
-const Memory = 512 << 20
+const Memory = 384 << 20
 
 // Serve evaluates policies for an Engine in another process until that ends. Errors: the process can't be bounded.
 func Serve() error {
@@ -51,6 +51,10 @@ type Answer[T any] struct {
 func answer[T any](s *service, q Question, out *Answer[T], work func(*policy.Document) (T, error)) error {
 	if s.engine == nil {
 		return errNotLoaded
+	}
+	select {
+	case <-s.overrun: // of what ended in the same moment
+	default:
 	}
 	type result struct {
 		value T

@@ -136,7 +136,7 @@ func TestHostilePolicyHoldsOnlyItsEnvironment(t *testing.T) {
 
 	n.push("a policy that cannot be stopped", map[string]string{"policies/a/rollout.rego": comparing})
 	// The status in Git keeps the first message while the reason stays; what the bot logs is of the moment.
-	compared := regexp.MustCompile(`deployment=shop/checkout reason=PolicyHold message="(evaluating the policies needed more than 512 MiB of memory, most likely: their process ended \(.*|the policies of rampart\.rollout took longer than 1s and could not be stopped) \(policies/a/rollout\.rego(:3)?\)"`)
+	compared := regexp.MustCompile(`deployment=shop/checkout reason=PolicyHold message="(evaluating the policies needed more than 384 MiB of memory, most likely: their process ended \(.*|the policies of rampart\.rollout took longer than 1s and could not be stopped) \(policies/a/rollout\.rego(:3)?\)"`)
 	n.cycles("b is done, a is held", func() bool { return n.b.reason() == "RolloutComplete" && compared.MatchString(n.log) })
 	require.Equal(t, append(raised, "current v2"), n.b.calls())
 	require.Equal(t, "PolicyHold", n.a.reason())

@@ -120,7 +120,9 @@ func openFloor(a *App) (*bundle.Store, error) {
 
 // problemsOf compiles policies apart from this process.
 func problemsOf(cfg policy.Config) []parse.Problem {
-	return sandbox.Compile(cfg, PolicyProcess).Problems()
+	e := sandbox.Compile(cfg, PolicyProcess)
+	defer e.Close()
+	return e.Problems()
 }
 
 // withoutBundles refuses flags about bundles where there is none: one that was forgotten would be missed only when it

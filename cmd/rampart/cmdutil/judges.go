@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -23,7 +24,7 @@ type Judges struct {
 	store    *bundle.Store
 	waivable []string
 	mu       sync.Mutex
-	engines  map[[sha256.Size]byte]func() *sandbox.Engine
+	engines  map[[sha256.Size]byte]*compiled
 	// floor is what of the store counts until pin is called again: one decision is made with the same policies from
 	// start to end.
 	floor bundle.Floor
@@ -65,8 +66,21 @@ func (j *Judges) Close() {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, e := range j.engines {
-		e().Close()
+	closeAll(j.engines)
+}
+
+// compiled is policies that are compiled the first time that they are asked for.
+type compiled struct {
+	once   sync.Once
+	engine atomic.Pointer[sandbox.Engine]
+}
+
+// closeAll ends the processes of policies, but of those that are being compiled: they end when they are asked nothing.
+func closeAll(engines map[[sha256.Size]byte]*compiled) {
+	for _, c := range engines {
+		if e := c.engine.Load(); e != nil {
+			go e.Close() // which waits for an answer that is being made
+		}
 	}
 }
 
@@ -150,7 +164,7 @@ func (j *Judges) Engine(env rollout.EnvironmentWorld) *sandbox.Engine {
 		h.Write(fmt.Appendf(nil, "problem %q\n", p.String()))
 	}
 	key := [sha256.Size]byte(h.Sum(nil))
-	return j.once(key, j.config(env, floor))()
+	return j.once(key, j.config(env, floor))
 }
 
 // config is what an environment is judged by: its policies, and the bot's own.
@@ -167,18 +181,21 @@ func (j *Judges) Pinned() bundle.Floor {
 	return j.floor
 }
 
-// once gives what compiles a content, the first time that it is called.
-func (j *Judges) once(key [sha256.Size]byte, cfg policy.Config) func() *sandbox.Engine {
+// once gives the policies of a content, which it compiles the first time.
+func (j *Judges) once(key [sha256.Size]byte, cfg policy.Config) *sandbox.Engine {
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	if e, ok := j.engines[key]; ok {
-		return e
+	c, ok := j.engines[key]
+	if !ok {
+		if len(j.engines) >= maxEngines || j.engines == nil {
+			closeAll(j.engines)
+			j.engines = map[[sha256.Size]byte]*compiled{}
+		}
+		c = &compiled{}
+		j.engines[key] = c
 	}
-	if len(j.engines) >= maxEngines || j.engines == nil {
-		j.engines = map[[sha256.Size]byte]func() *sandbox.Engine{}
-	}
-	j.engines[key] = sync.OnceValue(func() *sandbox.Engine { return sandbox.Compile(cfg, PolicyProcess) })
-	return j.engines[key]
+	j.mu.Unlock()
+	c.once.Do(func() { c.engine.Store(sandbox.Compile(cfg, PolicyProcess)) })
+	return c.engine.Load()
 }
 
 // PolicyConfig gives the policies and data of an environment, without the bot's own.

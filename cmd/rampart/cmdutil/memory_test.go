@@ -20,7 +20,7 @@ func TestBoundMemory(t *testing.T) {
 		person string
 		want   int64
 	}{
-		"a container's limit": {memlimit.Limit(1000 << 20), "", 900 << 20},
+		"a container's limit": {memlimit.Limit(1000 << 20), "", 600 << 20},
 		"none":                {func() (uint64, error) { return 0, memlimit.ErrNoLimit }, "", math.MaxInt64},
 		"nobody knows":        {func() (uint64, error) { return 0, errors.New("no cgroups here") }, "", 5 << 30},
 		"somebody chose":      {memlimit.Limit(1000 << 20), "5GiB", 5 << 30},

@@ -123,7 +123,10 @@ func (b *backtest) judge(ctx context.Context, d auditlog.Decision) (*rejudged, e
 	if len(d.Masked) > 0 {
 		var err error
 		if out.masked, err = out.engine.ReadMasked(ctx, in.Document, mask.Mark, d.Masked); err != nil {
-			return nil, err
+			out.failed = err.Error()
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 	}
 	return out, nil

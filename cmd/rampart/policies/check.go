@@ -2,6 +2,7 @@ package policies
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -47,7 +48,7 @@ Each problem is a line on standard output, file:line: message. Exit code 1 with 
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"rego", "yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			var result policyCheck
 			given.paths = args
 			sets, ok, err := given.sets()
@@ -57,7 +58,7 @@ Each problem is a line on standard output, file:line: message. Exit code 1 with 
 			if err != nil {
 				return err
 			}
-			result.check(sets)
+			result.check(cmd.Context(), sets)
 			return printPolicyCheck(a, output.Value, result)
 		},
 	}
@@ -239,7 +240,7 @@ func (p policyProblem) String() string {
 }
 
 // check checks each set. What several have in common is said once.
-func (c *policyCheck) check(sets []policySet) {
+func (c *policyCheck) check(ctx context.Context, sets []policySet) {
 	users := map[string][]string{} // of files, by path
 	found := map[parse.Problem][]string{}
 	for _, set := range sets {
@@ -255,7 +256,7 @@ func (c *policyCheck) check(sets []policySet) {
 				users[f.Path] = append(users[f.Path], set.name)
 			}
 		}
-		for _, p := range sandbox.Check(set.cfg, cmdutil.PolicyProcess()) {
+		for _, p := range sandbox.Check(ctx, set.cfg, cmdutil.PolicyProcess()) {
 			found[p] = append(found[p], set.name)
 		}
 	}

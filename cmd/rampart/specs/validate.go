@@ -134,10 +134,10 @@ func (f specFinding) String() string {
 
 // validate finds what is wrong with specs.
 func validate(ctx context.Context, a *cmdutil.App, s cmdutil.Specs, judges *cmdutil.Judges) (validation, error) {
-	out := validation{Problems: slices.Concat(s.Problems(), floorProblems(judges), cmdutil.UselessWaivers(s, judges)), Findings: []specFinding{}}
+	out := validation{Problems: slices.Concat(s.Problems(), floorProblems(ctx, judges), cmdutil.UselessWaivers(s, judges)), Findings: []specFinding{}}
 	for _, env := range s.World.Environments {
 		engine := judges.Engine(env)
-		out.Problems = append(out.Problems, policyProblems(engine, s, env)...)
+		out.Problems = append(out.Problems, policyProblems(ctx, engine, s, env)...)
 		for _, d := range env.Deployments {
 			out.Deployments++
 			out.Problems = append(out.Problems, around(s, d)...)
@@ -169,10 +169,10 @@ func (out *validation) conclude() {
 
 // policyProblems are what is wrong with an environment's policies and data: errors in files that the bot cannot use,
 // for which it holds; warnings where it goes on and something has no effect.
-func policyProblems(engine *sandbox.Engine, s cmdutil.Specs, env rollout.EnvironmentWorld) []v1alpha1.Problem {
+func policyProblems(ctx context.Context, engine *sandbox.Engine, s cmdutil.Specs, env rollout.EnvironmentWorld) []v1alpha1.Problem {
 	cfg := cmdutil.PolicyConfig(env)
 	cfg.Environments = s.Environments
-	out := checked(engine.Problems(), cfg)
+	out := checked(ctx, engine.Problems(), cfg)
 	for i := range out {
 		out[i].File = s.DisplayPath(out[i].File)
 	}
@@ -180,19 +180,21 @@ func policyProblems(engine *sandbox.Engine, s cmdutil.Specs, env rollout.Environ
 }
 
 // floorProblems are what is wrong with the bot's own policies.
-func floorProblems(j *cmdutil.Judges) []v1alpha1.Problem {
+func floorProblems(ctx context.Context, j *cmdutil.Judges) []v1alpha1.Problem {
 	cfg := policy.Config{Floor: j.Pinned().Layers}
 	if len(cfg.Floor) == 0 {
 		return nil
 	}
-	return checked(sandbox.Compile(cfg, cmdutil.PolicyProcess).Problems(), cfg)
+	engine := sandbox.Compile(cfg, cmdutil.PolicyProcess)
+	defer engine.Close()
+	return checked(ctx, engine.Problems(), cfg)
 }
 
 // checked are the problems of policies; errors in the files that an engine found broken, and where a parameter has no
 // effect for being misplaced.
-func checked(broken []parse.Problem, cfg policy.Config) []v1alpha1.Problem {
+func checked(ctx context.Context, broken []parse.Problem, cfg policy.Config) []v1alpha1.Problem {
 	var out []v1alpha1.Problem
-	for _, p := range sandbox.Check(cfg, cmdutil.PolicyProcess()) {
+	for _, p := range sandbox.Check(ctx, cfg, cmdutil.PolicyProcess()) {
 		severity := v1alpha1.Warning
 		if p.Check == parse.CheckMisplaced || slices.ContainsFunc(broken, func(b parse.Problem) bool { return b.Path == p.Path }) {
 			severity = v1alpha1.Error

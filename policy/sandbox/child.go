@@ -18,8 +18,8 @@ const (
 	// DefaultCompile is how long reading and compiling policies may take.
 	DefaultCompile = 10 * time.Second
 	// answerTime is how long an answer may take. Policies have less, and are ended by themselves: this is for a process
-	// that does nothing any more.
-	answerTime = 30 * time.Second
+	// that does nothing any more, and for explanations of many rules.
+	answerTime = 20 * time.Second
 	// suspension is how long policies are not asked after they took their process with them.
 	suspension = 30 * time.Second
 	// recompile is after how long policies are compiled again that could not be.
@@ -32,19 +32,22 @@ const (
 type child struct {
 	cfg     policy.Config
 	compile time.Duration
+	// loaded is told what they say of themselves each time that they were compiled; nil: nothing is.
+	loaded func(*Facts)
 
 	mu      sync.Mutex
 	process *confined.Process
-	facts   *Facts // nil: never compiled
 	idle    *time.Timer
 	// failed is why the policies are not asked until a time.
 	failed *rollout.Finding
 	until  time.Time
+	// broken says that they could not be compiled the last time.
+	broken bool
 }
 
-// problem is what cannot be done with policies as a whole.
-func (c *child) failure(err error, doing string, limit time.Duration) rollout.Finding {
-	f := rollout.Finding{Package: "rampart", Rule: "policy.timeout", Effect: rollout.HoldEffect, Location: placesOf(c.cfg)}
+// failure says what cannot be done with the policies as a whole.
+func (c *child) failure(err error, doing string, limit time.Duration) *rollout.Finding {
+	f := &rollout.Finding{Package: "rampart", Rule: "policy.timeout", Effect: rollout.HoldEffect, Location: placesOf(c.cfg)}
 	var ended *confined.EndedError
 	switch {
 	case !errors.As(err, &ended):
@@ -60,8 +63,11 @@ func (c *child) failure(err error, doing string, limit time.Duration) rollout.Fi
 	return f
 }
 
-// loaded has a process that knows the policies. What keeps it from that is a finding.
-func (c *child) loaded(ctx context.Context) (*rollout.Finding, error) {
+// load has a process that knows the policies. What keeps it from that is a finding. Errors: that of ctx.
+func (c *child) load(ctx context.Context) (*rollout.Finding, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if c.failed != nil && time.Now().Before(c.until) {
 		return c.failed, nil
 	}
@@ -69,18 +75,21 @@ func (c *child) loaded(ctx context.Context) (*rollout.Finding, error) {
 	if c.process.Running() {
 		return nil, nil
 	}
-	var facts Facts
-	err := c.process.Call(ctx, c.compile, "Load", c.cfg, &facts)
+	facts := &Facts{}
+	err := c.process.Call(ctx, c.compile, "Load", c.cfg, facts)
 	switch {
 	case err == nil:
-		c.facts = &facts
+		c.broken = false
+		if c.loaded != nil {
+			c.loaded(facts)
+		}
 		return nil, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	f := c.failure(err, "reading and compiling", c.compile)
-	f.Rule = "policy.broken"
-	c.failed, c.until = &f, time.Now().Add(recompile)
+	c.failed = c.failure(err, "reading and compiling", c.compile)
+	c.failed.Rule = "policy.broken"
+	c.broken, c.until = true, time.Now().Add(recompile)
 	return c.failed, nil
 }
 
@@ -91,16 +100,19 @@ func ask[T any](ctx context.Context, c *child, method string, q Question) (T, *r
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.endWhenIdle()
-	failed, err := c.loaded(ctx)
-	if failed != nil || err != nil {
+	was, recovers := c.failed, c.broken
+	failed, err := c.load(ctx)
+	switch {
+	case failed != nil || err != nil:
 		return out.Value, failed, err
+	case recovers: // what they look at was not known when the question was made
+		return out.Value, was, nil
 	}
 	err = c.process.Call(ctx, answerTime, method, q, &out)
 	var ended *confined.EndedError
 	switch {
 	case errors.As(err, &ended):
-		f := c.failure(err, "evaluating", answerTime)
-		c.failed = &f
+		c.failed = c.failure(err, "evaluating", answerTime)
 	case out.Overrun != nil:
 		c.process.Close()
 		c.failed = out.Overrun
