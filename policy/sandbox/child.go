@@ -41,7 +41,7 @@ type child struct {
 	// failed is why the policies are not asked until a time.
 	failed *rollout.Finding
 	until  time.Time
-	// broken says that they could not be compiled the last time.
+	// broken says that they could not be compiled the last time; then failed says why.
 	broken bool
 }
 
@@ -71,15 +71,15 @@ func (c *child) load(ctx context.Context) (*rollout.Finding, error) {
 	if c.failed != nil && time.Now().Before(c.until) {
 		return c.failed, nil
 	}
-	c.failed = nil
 	if c.process.Running() {
+		c.failed = nil
 		return nil, nil
 	}
 	facts := &Facts{}
 	err := c.process.Call(ctx, c.compile, "Load", c.cfg, facts)
 	switch {
 	case err == nil:
-		c.broken = false
+		c.failed, c.broken = nil, false
 		if c.loaded != nil {
 			c.loaded(facts)
 		}

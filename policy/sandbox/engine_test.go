@@ -262,6 +262,9 @@ func TestCompilingTooLong(t *testing.T) {
 	}
 	require.Equal(t, []string{"policy.broken"}, rulesOf(e.Judge(t.Context(), policytest.Snapshot(t), proposal).Of(ramp.ID)), "not yet")
 	e.children[0].until, e.children[0].compile = time.Now(), time.Minute
+	ended, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond) // a process takes longer to start
+	defer cancel()
+	require.Equal(t, rollout.HoldEffect, e.Judge(ended, policytest.Snapshot(t), proposal).Of(ramp.ID).Effect)
 	require.Equal(t, []string{"policy.broken"}, rulesOf(e.Judge(t.Context(), policytest.Snapshot(t), proposal).Of(ramp.ID)), "the input was made for policies that look at nothing")
 	require.Empty(t, e.Problems())
 	require.Equal(t, []string{"acme.told"}, rulesOf(e.Judge(t.Context(), policytest.Snapshot(t), proposal).Of(ramp.ID)))

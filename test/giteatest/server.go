@@ -259,6 +259,7 @@ func (s *Server) call(binary string, args ...string) (string, error) {
 func (s *Server) run(binary string) error {
 	cmd := s.command(binary, "web")
 	cmd.Stdout, cmd.Stderr = &s.log, &s.log
+	cmd.WaitDelay = 10 * time.Second // for what it started, and holds its output open
 	if err := cmd.Start(); err != nil {
 		return err
 	}
