@@ -24,5 +24,5 @@ func TestEachCommandBoundsItsMemory(t *testing.T) {
 	root.SetArgs([]string{"version"})
 	root.SetOut(io.Discard)
 	require.NoError(t, root.Execute())
-	require.Equal(t, int64(450<<20), debug.SetMemoryLimit(-1))
+	require.Equal(t, int64(300<<20), debug.SetMemoryLimit(-1))
 }

@@ -15,12 +15,14 @@ import (
 // all that its process does: the bounds that it sets stay. The operating system refuses more memory than so many bytes,
 // and a stack has an eighth of that. Errors: the bounds can't be set, or the service has no such methods.
 func Serve(service any, memory uint64) error {
-	if err := limitMemory(memory); err != nil {
-		return err
+	if !racing {
+		if err := limitMemory(memory); err != nil {
+			return err
+		}
+		debug.SetMaxStack(int(memory / 8))
 	}
 	debug.SetGCPercent(400) // there is memory enough, until there is not
 	debug.SetMemoryLimit(int64(memory) / 3 * 2)
-	debug.SetMaxStack(int(memory / 8))
 	http.DefaultTransport = refusing{} // nothing asks for anything; this is in case that something does
 	signal.Ignore(os.Interrupt)        // of a terminal: the caller ends the process
 	out := os.Stdout

@@ -140,7 +140,7 @@ func hostiles() map[string]func() policy.Config {
 // raise through.
 func TestHostile(t *testing.T) {
 	testneed.Long(t)
-	testneed.Plain(t)
+	testneed.Plain(t) // the race detector's memory has no bounds
 	other := compile(t, policy.Config{Modules: policytest.Modules(told)})
 	for name, cfg := range hostiles() {
 		t.Run(name, func(t *testing.T) {
