@@ -50,11 +50,16 @@ type Config struct {
 	// Bounds of one query.
 	Bounds Bounds
 	// Overrun is told of an evaluation of untrusted policies that does not end in its time, and could not be stopped:
-	// the finding says which. The evaluation goes on, and its caller waits for ever. Nil: there is none to tell.
+	// the finding says which. The evaluation goes on, and its caller waits for ever. Nil: nothing is called.
 	Overrun func(rollout.Finding)
 }
 
-// Trusted reports whether all policies are the library's: its rules end soon, whatever data and input they are given.
-func (c Config) Trusted() bool {
-	return len(c.Modules) == 0 && !slices.ContainsFunc(c.Floor, func(l Layer) bool { return len(l.Modules) > 0 })
+// Foreign are the modules beside the library's: those of the repository, then those of the floor. The library's rules
+// end soon, whatever data and input they are given; these may not.
+func (c Config) Foreign() []parse.Module {
+	out := slices.Clip(c.Modules)
+	for _, l := range c.Floor {
+		out = append(out, l.Modules...)
+	}
+	return out
 }

@@ -25,7 +25,8 @@ func (e *Engine) Looks() (parts map[string]bool, all bool) {
 
 // LooksAt reports whether policies may look at a part of their input, such as git.
 func (e *Engine) LooksAt(part string) bool {
-	return slices.ContainsFunc(e.books, func(b *rulebook) bool { return b.looksAll || b.looks[part] })
+	parts, all := e.Looks()
+	return all || parts[part]
 }
 
 // lookBehind notes of the parts that functions of the library look at, for the policies that call them, whether any

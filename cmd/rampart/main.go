@@ -14,8 +14,8 @@ import (
 )
 
 func main() {
-	if served, err := cmdutil.ServeConfined(os.Args); served {
-		if err != nil {
+	if serve := cmdutil.Confined(); serve != nil {
+		if serve() != nil {
 			os.Exit(cmdutil.ExitFailure)
 		}
 		return

@@ -26,10 +26,8 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) {
-	if served, err := cmdutil.ServeConfined(os.Args); served { // of a test that is the program itself
-		if err != nil {
-			panic(err)
-		}
+	if serve := cmdutil.Confined(); serve != nil { // of a test that is the program itself
+		testneed.Main(m, serve)
 		return
 	}
 	testscript.Main(m, map[string]func(){"rampart": main})

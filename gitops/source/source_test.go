@@ -16,15 +16,7 @@ import (
 )
 
 // TestMain is the process of a Process, too.
-func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "serve" {
-		if err := Serve(); err != nil {
-			panic(err)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { testneed.Main(m, confined.Serving("serve", Serve)) }
 
 func process(t testing.TB) *Process {
 	t.Helper()

@@ -18,13 +18,7 @@ import (
 
 // TestMain is the process of a Process, too.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "serve" {
-		if err := Serve(service{}, 384<<20); err != nil {
-			panic(err)
-		}
-		return
-	}
-	os.Exit(m.Run())
+	testneed.Main(m, Serving("serve", func() error { return Serve(service{}, 384<<20) }))
 }
 
 type service struct{}
@@ -46,7 +40,7 @@ func (service) Variables(_ string, out *[]string) error {
 
 // Fetch gets a URL.
 func (service) Fetch(url string, _ *string) error {
-	_, err := http.Get(url) //nolint:bodyclose,noctx // there is none
+	_, err := http.Get(url) //nolint:bodyclose,noctx // it is refused
 	return err
 }
 
@@ -213,7 +207,7 @@ func TestNoOtherWithin(t *testing.T) {
 	require.ErrorContains(t, process(t).Call(t.Context(), time.Minute, "Upper", "a", new(string)), "confined")
 }
 
-// A program that is not there is an error that names it.
+// A missing program is an error that names it.
 func TestNoProgram(t *testing.T) {
 	p := &Process{Path: "/nothing/here", Args: []string{"here"}}
 	require.ErrorContains(t, p.Call(t.Context(), time.Minute, "Upper", "a", new(string)), "/nothing/here")

@@ -50,6 +50,14 @@ func (calls) Read(data []byte) (int, error) {
 	return n, err
 }
 
+// Serving gives serve where this program was started by Self with an argument; else nil.
+func Serving(arg string, serve func() error) func() error {
+	if len(os.Args) == 2 && os.Args[1] == arg {
+		return serve
+	}
+	return nil
+}
+
 // serviceName is what methods are called by.
 const serviceName = "Service"
 

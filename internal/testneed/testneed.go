@@ -24,6 +24,17 @@ func Missing(tb testing.TB, what string) {
 	tb.Skip(what)
 }
 
+// Main runs the tests of a binary, and exits. Where serve is not nil, the binary is the process that a test started: it
+// serves in place of that.
+func Main(m *testing.M, serve func() error) {
+	if serve == nil {
+		os.Exit(m.Run())
+	}
+	if err := serve(); err != nil {
+		panic(err)
+	}
+}
+
 // Long skips a test that takes long under -short, with which make test runs the tests. make test-all runs it, and so
 // does CI.
 func Long(tb testing.TB) {

@@ -22,13 +22,13 @@ const (
 // Check looks for mistakes in policies, as lint.Check does, in a process that is ended then. When ctx ends, it says so
 // as a problem.
 func Check(ctx context.Context, cfg policy.Config, process *confined.Process) []parse.Problem {
-	if cfg.Trusted() {
+	if len(cfg.Foreign()) == 0 {
 		return lint.Check(cfg)
 	}
 	defer process.Close()
 	var out []parse.Problem
 	if err := process.Call(ctx, checkTime, "Check", cfg, &out); err != nil {
-		f := (&child{cfg: cfg}).failure(err, "checking", checkTime)
+		f := failure(cfg, err, "checking", checkTime)
 		return []parse.Problem{{Path: f.Location, Message: f.Message}}
 	}
 	return out
@@ -45,7 +45,7 @@ func RunTests(ctx context.Context, cfg policy.Config, names *regexp.Regexp, proc
 	err := process.Call(ctx, testTime, "RunTests", t, &out)
 	var ended *confined.EndedError
 	if errors.As(err, &ended) {
-		f := (&child{cfg: cfg}).failure(err, "testing", testTime)
+		f := failure(cfg, err, "testing", testTime)
 		return policy.TestReport{Problems: []parse.Problem{{Path: f.Location, Message: f.Message}}}, nil
 	}
 	if err != nil {

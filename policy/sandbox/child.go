@@ -45,9 +45,9 @@ type child struct {
 	broken bool
 }
 
-// failure says what cannot be done with the policies as a whole.
-func (c *child) failure(err error, doing string, limit time.Duration) *rollout.Finding {
-	f := &rollout.Finding{Package: "rampart", Rule: "policy.timeout", Effect: rollout.HoldEffect, Location: placesOf(c.cfg)}
+// failure says what cannot be done with policies as a whole.
+func failure(cfg policy.Config, err error, doing string, limit time.Duration) *rollout.Finding {
+	f := &rollout.Finding{Package: "rampart", Rule: "policy.timeout", Effect: rollout.HoldEffect, Location: placesOf(cfg)}
 	var ended *confined.EndedError
 	switch {
 	case !errors.As(err, &ended):
@@ -87,7 +87,7 @@ func (c *child) load(ctx context.Context) (*rollout.Finding, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	c.failed = c.failure(err, "reading and compiling", c.compile)
+	c.failed = failure(c.cfg, err, "reading and compiling", c.compile)
 	c.failed.Rule = "policy.broken"
 	c.broken, c.until = true, time.Now().Add(recompile)
 	return c.failed, nil
@@ -112,7 +112,7 @@ func ask[T any](ctx context.Context, c *child, method string, q Question) (T, *r
 	var ended *confined.EndedError
 	switch {
 	case errors.As(err, &ended):
-		c.failed = c.failure(err, "evaluating", answerTime)
+		c.failed = failure(c.cfg, err, "evaluating", answerTime)
 	case out.Overrun != nil:
 		c.process.Close()
 		c.failed = out.Overrun
@@ -141,10 +141,7 @@ func (c *child) close() {
 
 // placesOf names files of policies that others wrote.
 func placesOf(cfg policy.Config) string {
-	modules := cfg.Modules
-	for _, l := range cfg.Floor {
-		modules = append(modules[:len(modules):len(modules)], l.Modules...)
-	}
+	modules := cfg.Foreign()
 	switch len(modules) {
 	case 0:
 		return ""

@@ -52,7 +52,7 @@ func CompileWithin(limit time.Duration) Option {
 // one, which Serve is called in.
 func Compile(cfg policy.Config, process func() *confined.Process, options ...Option) *Engine {
 	e := &Engine{}
-	for left := cfg; !left.Trusted(); {
+	for left := cfg; len(left.Foreign()) > 0; {
 		e.children = append(e.children, &child{cfg: left, compile: DefaultCompile, process: process()})
 		if len(left.Modules) > 0 {
 			left.Modules = nil
@@ -114,13 +114,8 @@ func (e *Engine) prepare() {
 		slices.SortFunc(f.Problems, parse.CompareProblems)
 		h := sha256.New()
 		h.Write([]byte(f.Digest))
-		for _, m := range c.cfg.Modules {
+		for _, m := range c.cfg.Foreign() {
 			h.Write([]byte(m.Source))
-		}
-		for _, l := range c.cfg.Floor {
-			for _, m := range l.Modules {
-				h.Write([]byte(m.Source))
-			}
 		}
 		f.Digest = fmt.Sprintf("sha256:%x", h.Sum(nil))
 		e.facts.Store(&f)
@@ -158,8 +153,11 @@ func (e *Engine) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Propos
 
 // JudgeSpec says what policy thinks of the snapshot's spec alone, as policy.Engine does.
 func (e *Engine) JudgeSpec(ctx context.Context, s rollout.Snapshot) rollout.Verdict {
+	if len(e.children) == 0 {
+		return e.library().JudgeSpec(ctx, s)
+	}
 	d, err := policy.NewSpecDocument(s)
-	if err != nil || len(e.children) == 0 {
+	if err != nil { // which the library says
 		return e.library().JudgeSpec(ctx, s)
 	}
 	return e.JudgeDocument(ctx, d).Spec
@@ -185,7 +183,7 @@ func first[T any](ctx context.Context, children []*child, d *policy.Document, me
 	}
 	text, err := d.MarshalJSON()
 	if err != nil {
-		return nil, []rollout.Finding{failure(ctx, err)}
+		return nil, []rollout.Finding{unasked(ctx, err)}
 	}
 	q := Question{Document: text, Action: action}
 	for _, c := range children {
@@ -194,7 +192,7 @@ func first[T any](ctx context.Context, children []*child, d *policy.Document, me
 		case failed == nil && err == nil:
 			return &got, q.Held
 		case failed == nil:
-			f := failure(ctx, err)
+			f := unasked(ctx, err)
 			failed = &f
 		}
 		q.Held = append(q.Held, *failed)
@@ -202,8 +200,8 @@ func first[T any](ctx context.Context, children []*child, d *policy.Document, me
 	return nil, q.Held
 }
 
-// failure is an error as a finding that holds.
-func failure(ctx context.Context, err error) rollout.Finding {
+// unasked says that policies were not asked, as a finding that holds.
+func unasked(ctx context.Context, err error) rollout.Finding {
 	f := rollout.Finding{Package: "rampart", Rule: "policy.error", Effect: rollout.HoldEffect,
 		Message: parse.Cut("the policies were not evaluated: "+err.Error(), parse.MaxMessage)}
 	if ctx.Err() != nil {
@@ -212,8 +210,11 @@ func failure(ctx context.Context, err error) rollout.Finding {
 	return f
 }
 
-// only asks the policies for people: what keeps them from answering is an error.
-func only[T any](ctx context.Context, e *Engine, method string, q Question) (T, error) {
+// only asks the policies for people, about a document: what keeps them from answering is an error.
+func only[T any](ctx context.Context, e *Engine, d *policy.Document, method string, q Question) (answer T, err error) {
+	if q.Document, err = d.MarshalJSON(); err != nil {
+		return answer, err
+	}
 	answer, failed, err := ask[T](ctx, e.asked, method, q)
 	if failed != nil {
 		err = errors.New(failed.Text())
@@ -248,11 +249,7 @@ func (e *Engine) Ask(ctx context.Context, d *policy.Document, actionID, expressi
 	if len(e.children) == 0 {
 		return e.library().Ask(ctx, d, actionID, expression)
 	}
-	text, err := d.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	return only[[]map[string]json.RawMessage](ctx, e, "Ask", Question{Document: text, Action: actionID, Expression: expression})
+	return only[[]map[string]json.RawMessage](ctx, e, d, "Ask", Question{Action: actionID, Expression: expression})
 }
 
 // ReadMasked reports whether policies read one of the values of a document that JSON pointers name, and where a mark
@@ -261,11 +258,7 @@ func (e *Engine) ReadMasked(ctx context.Context, d *policy.Document, mark string
 	if len(e.children) == 0 {
 		return e.library().Masks(mark).Read(ctx, d, pointers)
 	}
-	text, err := d.MarshalJSON()
-	if err != nil {
-		return false, err
-	}
-	return only[bool](ctx, e, "ReadMasked", Question{Document: text, Mark: mark, Pointers: pointers})
+	return only[bool](ctx, e, d, "ReadMasked", Question{Mark: mark, Pointers: pointers})
 }
 
 // ClauseLooksAt reports whether a clause of a package may look at a part of the input, as policy.Engine does; true
@@ -274,6 +267,6 @@ func (e *Engine) ClauseLooksAt(pkg, location, part string) bool {
 	if len(e.children) == 0 {
 		return e.library().ClauseLooksAt(pkg, location, part)
 	}
-	looks, err := only[bool](context.Background(), e, "ClauseLooksAt", Question{Package: pkg, Location: location, Part: part})
-	return looks || err != nil
+	looks, failed, err := ask[bool](context.Background(), e.asked, "ClauseLooksAt", Question{Package: pkg, Location: location, Part: part})
+	return looks || failed != nil || err != nil
 }

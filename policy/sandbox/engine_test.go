@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -25,15 +24,7 @@ import (
 )
 
 // TestMain is the process that evaluates policies, too.
-func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "serve" {
-		if err := Serve(); err != nil {
-			panic(err)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { testneed.Main(m, confined.Serving("serve", Serve)) }
 
 func self() *confined.Process { return confined.Self("serve") }
 

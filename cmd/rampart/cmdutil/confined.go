@@ -12,19 +12,12 @@ const (
 	evaluatePoliciesArg = "evaluate-policies"
 )
 
-// ServeConfined does the work of such a process, where the program's arguments, from its name on, are of one; false:
-// they are not.
-func ServeConfined(args []string) (served bool, err error) {
-	if len(args) != 2 {
-		return false, nil
+// Confined is the work of such a process; nil: this program was started as another one.
+func Confined() func() error {
+	if serve := confined.Serving(buildSpecsArg, source.Serve); serve != nil {
+		return serve
 	}
-	switch args[1] {
-	case buildSpecsArg:
-		return true, source.Serve()
-	case evaluatePoliciesArg:
-		return true, sandbox.Serve()
-	}
-	return false, nil
+	return confined.Serving(evaluatePoliciesArg, sandbox.Serve)
 }
 
 // builder builds folders of specs in a process of its own.

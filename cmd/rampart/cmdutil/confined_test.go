@@ -1,17 +1,10 @@
 package cmdutil
 
 import (
-	"os"
 	"testing"
+
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // TestMain is a process that works on what others wrote, too.
-func TestMain(m *testing.M) {
-	if served, err := ServeConfined(os.Args); served {
-		if err != nil {
-			panic(err)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { testneed.Main(m, Confined()) }

@@ -23,8 +23,9 @@ type Judges struct {
 	// store has the bot's own policies; nil: it has none.
 	store    *bundle.Store
 	waivable []string
-	mu       sync.Mutex
-	engines  map[[sha256.Size]byte]*compiled
+
+	mu      sync.Mutex
+	engines map[[sha256.Size]byte]*compiled
 	// floor is what of the store counts until pin is called again: one decision is made with the same policies from
 	// start to end.
 	floor bundle.Floor

@@ -93,10 +93,11 @@ func policyEval(ctx context.Context, a *cmdutil.App, name string, f evalFlags) e
 	if err := fits(a, in, f.input); err != nil {
 		return err
 	}
-	engine, err := engineFor(ctx, a, in.Document, f.policies)
+	engine, closeAll, err := engineFor(ctx, a, in.Document, f.policies)
 	if err != nil {
 		return err
 	}
+	defer closeAll()
 	if f.query != "" {
 		return ask(ctx, a, engine, in.Document, f)
 	}
@@ -241,34 +242,35 @@ func isNamed(name string, d rollout.Name) bool {
 }
 
 // engineFor compiles the policies that a document is judged by: those of paths, or of its environment in the folder -C
-// with those of the bot's own configuration.
-func engineFor(ctx context.Context, a *cmdutil.App, d *policy.Document, paths []string) (*sandbox.Engine, error) {
+// with those of the bot's own configuration. closeAll lets go of them.
+func engineFor(ctx context.Context, a *cmdutil.App, d *policy.Document, paths []string) (engine *sandbox.Engine, closeAll func(), err error) {
 	if len(paths) > 0 {
 		sets, err := givenPolicies(paths)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		cfg := sets[0].cfg
 		cfg.Waivable = a.WaivableRules()
-		return sandbox.Compile(cfg, cmdutil.PolicyProcess), nil
+		engine = sandbox.Compile(cfg, cmdutil.PolicyProcess)
+		return engine, engine.Close, nil
 	}
 	world, err := soundWorld(a)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	judges, err := a.Judges(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer judges.Close()
 	var known []string
 	for _, env := range world.Environments {
 		if name := env.Environment.Name; name == d.Environment() || name == a.Env {
-			return judges.Engine(env), nil
+			return judges.Engine(env), judges.Close, nil
 		}
 		known = append(known, env.Environment.Name)
 	}
-	return nil, fmt.Errorf("%w: choose one with --env, or give policies with --policy", cmdutil.NotFound("environment", d.Environment(), known))
+	judges.Close()
+	return nil, nil, fmt.Errorf("%w: choose one with --env, or give policies with --policy", cmdutil.NotFound("environment", d.Environment(), known))
 }
 
 func printEvaluation(a *cmdutil.App, e evaluation) error {

@@ -11,14 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	library "github.com/rampart-gitops/rampart/rego"
-
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/policy"
 	"github.com/rampart-gitops/rampart/policy/parse"
 	"github.com/rampart-gitops/rampart/policy/sandbox"
+	library "github.com/rampart-gitops/rampart/rego"
 )
 
 // testFlags say how tests are run and shown.
