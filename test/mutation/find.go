@@ -26,9 +26,11 @@ func (m mutant) name() string { return fmt.Sprintf("%s %s: %s", m.file, m.functi
 const switches = `package %s
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 var mutant = func() int {
@@ -36,13 +38,35 @@ var mutant = func() int {
 	return n
 }()
 
-func mutantIs(n int) bool { return mutant == n }
+var mutantFile = func() *os.File {
+	if name := os.Getenv("` + reach + `"); name != "" {
+		f, err := os.Create(name)
+		if err != nil {
+			panic(err)
+		}
+		return f
+	}
+	return nil
+}()
+
+var mutantsSeen sync.Map
+
+func mutantIs(n int) bool {
+	if mutantFile != nil {
+		if _, seen := mutantsSeen.LoadOrStore(n, true); !seen {
+			fmt.Fprintln(mutantFile, n)
+		}
+	}
+	return mutant == n
+}
 
 func mutantNegates(n int, c bool) bool { return c != mutantIs(n) }
 
 func mutantDrops[S ~[]E, E any](first int, list S) S {
-	if i := mutant - first; i >= 0 && i < len(list) {
-		return slices.Delete(slices.Clone(list), i, i+1)
+	for i := range list {
+		if mutantIs(first + i) {
+			return slices.Delete(slices.Clone(list), i, i+1)
+		}
 	}
 	return list
 }
@@ -55,8 +79,12 @@ func mutantSays[T ~string](n int, text, instead T) T {
 }
 `
 
-// which is the variable that says which mutant a test binary is.
-const which = "RAMPART_MUTANT"
+// which is the variable that says which mutant a test binary is; reach the one that names the file into which it writes
+// what mutants its tests come by, a number a line.
+const (
+	which = "RAMPART_MUTANT"
+	reach = "RAMPART_MUTANTS_REACHED"
+)
 
 // finder finds the mutants of a file, and rewrites it so that each can be switched on.
 type finder struct {

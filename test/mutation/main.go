@@ -45,7 +45,6 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	file := flags.String("file", "*", "only mutants of files of this pattern")
 	name := flags.String("mutant", "", "only mutants whose name this regular expression matches")
 	list := flags.Bool("list", false, "name the mutants, and run none")
-	hasty := flags.Bool("quick", false, "only the tests that take next to no time")
 	cores := flags.Int("cores", runtime.NumCPU(), "how many mutants run at a time")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -79,9 +78,6 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 				continue
 			}
 			chosen = append(chosen, m)
-		}
-		if *hasty {
-			l.stages = l.stages[:1]
 		}
 		if *list {
 			for _, m := range chosen {

@@ -157,7 +157,7 @@ func TestBrokenTests(t *testing.T) {
 	s := small(t)
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "broken_test.go"), []byte("package small\n\nimport \"testing\"\n\nfunc TestBroken(t *testing.T) { t.Fatal() }\n"), 0o600))
 	_, err := s.build(t.Context(), t.TempDir())
-	require.ErrorContains(t, err, "fail without any mutant")
+	require.ErrorContains(t, err, "fails without any mutant")
 }
 
 func TestAllowed(t *testing.T) {

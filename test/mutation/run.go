@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,9 +38,6 @@ type target struct {
 	randomFlags []string
 }
 
-// quick is how long a test may take to be among those that every mutant is shown first.
-const quick = 100 * time.Millisecond
-
 // allowance is how many seconds of a processor a test binary may take, several times what it takes, however busy the
 // machine is. One that goes on for ever has noticed; one that waits for ever is ended by Go.
 const allowance = "60"
@@ -46,10 +45,13 @@ const allowance = "60"
 // overtime marks the output of a test binary that used its allowance up.
 const overtime = "\nkilled for its processor time\n"
 
-// stage is a part of the tests, from the cheap to the dear.
-type stage struct {
-	run  string
-	args []string
+// test is a test of a package, on the code as it is.
+type test struct {
+	name string
+	// took is for how long it computes by itself.
+	took time.Duration
+	// reaches are the mutants that it comes by. No other can change what it does.
+	reaches map[int]bool
 }
 
 // lab is a package in which every mutant can be switched on.
@@ -57,15 +59,14 @@ type lab struct {
 	target
 	mutants []mutant
 	binary  string
-	stages  []stage
+	tests   []test // the quickest first
 
 	mu sync.Mutex
-	// noticed are the tests that noticed mutants of a file, the last one first: likely they notice the next, too.
-	noticed map[string][]string
+	// noticed is how many mutants of a file a test noticed.
+	noticed map[noticing]int
 }
 
-// likely is how many of these a mutant is shown before all the others.
-const likely = 3
+type noticing struct{ file, test string }
 
 // build finds the mutants of a package and makes one test binary for all of them.
 func (t target) build(ctx context.Context, tmp string) (*lab, error) {
@@ -73,7 +74,7 @@ func (t target) build(ctx context.Context, tmp string) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{target: t, binary: filepath.Join(tmp, t.name+".test"), noticed: map[string][]string{}}
+	l := &lab{target: t, binary: filepath.Join(tmp, t.name+".test"), noticed: map[noticing]int{}}
 	l.dir = dir
 	overlay := map[string]string{}
 	for _, folder := range append([]string{dir}, t.also...) {
@@ -94,7 +95,7 @@ func (t target) build(ctx context.Context, tmp string) (*lab, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("compile %s with its mutants: %w\n%s", t.dir, err, out)
 	}
-	return l, l.plan(ctx)
+	return l, l.survey(ctx, tmp)
 }
 
 // rewrite puts the mutants into the files of a package, beside the file that switches them on, and notes where the new
@@ -136,46 +137,105 @@ func (l *lab) rewrite(dir, tmp string, overlay map[string]string) error {
 	return replace("mutant.go", fmt.Sprintf(switches, pkg))
 }
 
-var passed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \(([0-9.]+)s\)$`)
-
-// plan runs the tests on the code as it is, which they have to pass, and sorts them by how long they take.
-func (l *lab) plan(ctx context.Context) error {
-	args := []string{"-test.v"}
-	if l.random != "" {
-		args = append(args, "-test.skip="+l.random)
+// survey runs each test by itself on the code as it is, which it has to pass.
+func (l *lab) survey(ctx context.Context, tmp string) error {
+	cmd := exec.CommandContext(ctx, l.binary, "-test.list=^Test")
+	cmd.Dir = l.dir
+	list, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("list the tests of %s: %w", l.dir, err)
 	}
-	out, failed := l.exec(ctx, 0, args)
-	if failed {
-		return fmt.Errorf("the tests of %s fail without any mutant:\n%s", l.dir, out)
-	}
-	var cheap, dear []string
-	for _, m := range passed.FindAllStringSubmatch(out, -1) {
-		if s, err := strconv.ParseFloat(m[2], 64); err == nil && s < quick.Seconds() {
-			cheap = append(cheap, m[1])
-		} else {
-			dear = append(dear, m[1])
+	for _, name := range strings.Fields(string(list)) {
+		if l.random == "" || !regexp.MustCompile(l.random).MatchString(name) {
+			l.tests = append(l.tests, test{name: name, reaches: map[int]bool{}})
 		}
 	}
-	for _, names := range [][]string{cheap, dear} {
-		if len(names) > 0 {
-			l.stages = append(l.stages, stage{run: anyOf(names)})
-		}
-	}
-	if len(l.stages) == 0 {
+	if len(l.tests) == 0 {
 		return errors.New("no tests in " + l.dir)
 	}
-	if l.random != "" {
-		l.stages = append(l.stages, stage{l.random, l.randomFlags})
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.NumCPU())
+	for i := range l.tests {
+		g.Go(func() error { return l.tests[i].survey(ctx, l, filepath.Join(tmp, l.tests[i].name+".reached")) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	slices.SortFunc(l.tests, func(a, b test) int { return cmp.Compare(a.took, b.took) })
+	return nil
+}
+
+func (t *test) survey(ctx context.Context, l *lab, file string) error {
+	cmd := l.command(ctx, []string{"-test.run=" + anyOf([]string{t.name})}, reach+"="+file)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s of %s fails without any mutant: %w\n%s", t.name, l.dir, err, out)
+	}
+	t.took = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	reached, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	for _, line := range strings.Fields(string(reached)) {
+		n, err := strconv.Atoi(line)
+		if err != nil {
+			return fmt.Errorf("read what mutants %s comes by: %w", t.name, err)
+		}
+		t.reaches[n] = true
 	}
 	return nil
 }
 
-func (l *lab) exec(ctx context.Context, n int, args []string) (out string, failed bool) {
+// brief is how long the tests that a mutant is shown to together may take.
+const brief = 100 * time.Millisecond
+
+// stages are the tests that come by a mutant, as what to run one after the other: those that noticed others of its file,
+// then the quickest.
+func (l *lab) stages(m mutant) [][]string {
+	var stages [][]string
+	var sum time.Duration
+	for _, t := range l.likely(m.file) {
+		if !t.reaches[m.n] {
+			continue
+		}
+		if sum += t.took; len(stages) == 0 || sum > brief {
+			stages, sum = append(stages, nil), t.took
+		}
+		stages[len(stages)-1] = append(stages[len(stages)-1], t.name)
+	}
+	return stages
+}
+
+// likely are all tests, those first that noticed mutants of a file: they notice others, too.
+func (l *lab) likely(file string) []test {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	tests := slices.Clone(l.tests)
+	slices.SortStableFunc(tests, func(a, b test) int {
+		return cmp.Compare(l.noticed[noticing{file, b.name}], l.noticed[noticing{file, a.name}])
+	})
+	return tests
+}
+
+func (l *lab) notice(file, by string) {
+	name, _, _ := strings.Cut(by, "/")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.noticed[noticing{file, name}]++
+}
+
+// command runs a test binary with a processor of its own.
+func (l *lab) command(ctx context.Context, args []string, env string) *exec.Cmd {
 	args = slices.Concat([]string{"-c", `ulimit -t "$0" && exec "$@"`, allowance, l.binary}, args, l.flags, []string{"-test.failfast", "-test.timeout=0"})
 	cmd := exec.CommandContext(ctx, "sh", args...)
 	cmd.Dir = l.dir
-	cmd.Env = append(os.Environ(), which+"="+strconv.Itoa(n), "GOMAXPROCS=1")
-	b, err := cmd.CombinedOutput()
+	cmd.Env = append(os.Environ(), env, "GOMAXPROCS=1")
+	return cmd
+}
+
+// exec gives what a test binary says as a mutant, and whether it noticed.
+func (l *lab) exec(ctx context.Context, m mutant, args ...string) (out string, noticed bool) {
+	b, err := l.command(ctx, args, which+"="+strconv.Itoa(m.n)).CombinedOutput()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && ctx.Err() == nil && !exit.Exited() { // a crash of Go's exits
 		b = append(b, overtime...)
@@ -183,41 +243,24 @@ func (l *lab) exec(ctx context.Context, n int, args []string) (out string, faile
 	return string(b), err != nil
 }
 
-// show shows a mutant to the tests: to those that play at random only if it is not meant to live. It gives the test
-// that noticed, "" for none.
+// show shows a mutant to the tests that come by it, and to those that play at random only if it is not meant to live.
+// It gives the test that noticed, "" for none.
 func (l *lab) show(ctx context.Context, m mutant, lives bool) string {
-	stages := l.stages
-	if first := l.guess(m.file); len(first) > 0 {
-		stages = append([]stage{{run: anyOf(first)}}, stages...)
-	}
-	for _, s := range stages {
-		if lives && s.run == l.random {
-			continue
-		}
-		if out, failed := l.exec(ctx, m.n, append([]string{"-test.run=" + s.run}, s.args...)); failed {
+	for _, names := range l.stages(m) {
+		if out, noticed := l.exec(ctx, m, "-test.run="+anyOf(names)); noticed {
 			by := killer(out)
-			l.learn(m.file, by)
+			l.notice(m.file, by)
 			return by
 		}
 	}
-	return ""
-}
-
-func (l *lab) guess(file string) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.noticed[file])
-}
-
-func (l *lab) learn(file, by string) {
-	test, _, _ := strings.Cut(by, "/")
-	if !strings.HasPrefix(test, "Test") || l.random != "" && regexp.MustCompile(l.random).MatchString(test) {
-		return
+	if l.random == "" || lives {
+		return ""
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	others := slices.DeleteFunc(l.noticed[file], func(o string) bool { return o == test })
-	l.noticed[file] = append([]string{test}, others[:min(len(others), likely-1)]...)
+	out, noticed := l.exec(ctx, m, append([]string{"-test.run=" + l.random}, l.randomFlags...)...)
+	if !noticed {
+		return ""
+	}
+	return killer(out)
 }
 
 func anyOf(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
