@@ -189,8 +189,8 @@ func (t *test) survey(ctx context.Context, l *lab, file string) error {
 // brief is how long the tests that a mutant is shown to together may take.
 const brief = 100 * time.Millisecond
 
-// stages are the tests that come by a mutant, as what to run one after the other: those that noticed others of its file,
-// then the quickest.
+// stages are the tests that come by a mutant, as what to run one after the other. First come those that noticed others
+// of its file, then the quickest.
 func (l *lab) stages(m mutant) [][]string {
 	var stages [][]string
 	var sum time.Duration
@@ -243,7 +243,7 @@ func (l *lab) exec(ctx context.Context, m mutant, args ...string) (out string, n
 	return string(b), err != nil
 }
 
-// show shows a mutant to the tests that come by it, and to those that play at random only if it is not meant to live.
+// show shows a mutant to the tests that come by it. Tests that play at random see it last, if it is not meant to live.
 // It gives the test that noticed, "" for none.
 func (l *lab) show(ctx context.Context, m mutant, lives bool) string {
 	for _, names := range l.stages(m) {
