@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"reflect"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -136,9 +134,6 @@ func startingBeside(s *rollout.Snapshot, p *rollout.Proposal) ast.Value {
 // namedRollouts is how many rollouts beside are named.
 const namedRollouts = 10
 
-// specs encodes specs.
-var specs = sync.OnceValue(func() Encoder { return NewEncoder(reflect.TypeFor[v1alpha1.WorkerDeploymentSpec]()) })
-
 func deploymentOf(s *rollout.Snapshot) (ast.Value, error) {
 	o := newObject()
 	o.text("namespace", s.Deployment.Namespace)
@@ -154,7 +149,7 @@ func deploymentOf(s *rollout.Snapshot) (ast.Value, error) {
 	m.put("labels", dictionary(s.Spec.Metadata.Labels))
 	m.put("annotations", dictionary(s.Spec.Metadata.Annotations))
 	o.put("metadata", m.value())
-	spec, err := specs().Encode(reflect.ValueOf(&s.Spec.Spec).Elem())
+	spec, err := plain(s.Spec.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("encode spec: %w", err)
 	}
@@ -375,13 +370,4 @@ func gateOf(s *rollout.Snapshot) ast.Value {
 	o := newObject()
 	o.put("runs", ast.NewArray(runs...))
 	return o.value()
-}
-
-// plain turns a value into terms through its JSON.
-func plain(v any) (ast.Value, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	return valueOfJSON(b)
 }

@@ -3,8 +3,6 @@ package input
 import (
 	"encoding/json"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -13,83 +11,20 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// keyTerms are the terms of the keys that every input has, made once.
-var keyTerms = func() map[string]*ast.Term {
-	out := map[string]*ast.Term{}
-	for _, key := range strings.Fields(knownKeys) {
-		out[key] = ast.StringTerm(key)
-	}
-	return out
-}()
+// object collects the pairs of an OPA object, whose keys differ. Its methods leave out what says nothing, but for flags
+// and numbers.
+type object struct{ pairs [][2]*ast.Term }
 
-const knownKeys = `
-aboveCeiling action actions actual addRate after ageSeconds annotations approval approved
-at attempt attempts author backlog bar bars becameCurrentAt bound branch buildID
-buildIDFrom by canary canceled candidate cause cd ceilingEvidence closed closedAt commit
-completed continuedAsNew count counted createdAt current currentChangedAt deactivatedAt
-deployment desired direction dispatchRate drainage drainageChangedAt drainageCheckedAt drift
-enough environment error evacuation evidence exists factMaxAge facts failed firstActivatedAt
-firstRead fresh from gate git guard hasRamp hold id jobID kind known labels
-names paths reverts rollouts
-lastAccess lastModifier leftAt leftBy limits listed lowers managerIdentity maxAge maxVersions
-message metadata mode n name namespace now observedAt onFailure openPinned
-otherDeployments output path percentage percentageChangedAt phase plan point pollerMaxAge
-pollers problem problems promotions propagating queues queuesKnown raises ramping
-rampingChangedAt rate readAt reason record recorded removes replicas resources retire
-retiredAt revision routedAt routing row runs scaled scales scope setAside share
-signal since source spec stage startedAt state status step steps stuck
-target taskQueue template templateHash terminated timedOut timeout to turnedBack type
-unattributed unresolved unversioned update value versions waivers when workerEnv workflow
-workflowID workflowType worse
-`
+func newObject() *object { return &object{} }
 
-// object collects the pairs of an OPA object, whose keys differ, until value is called. Its methods leave out what says
-// nothing, but for flags and numbers.
-type object struct {
-	pairs [][2]*ast.Term
-	// values are those of the pairs whose term is still to be made, in their order.
-	values []ast.Value
-}
-
-// objects are those that are done. They keep nothing of what they made: a room for terms that two inputs shared would
-// keep the first for as long as the second, which shares one with the third.
-var objects = sync.Pool{New: func() any { return new(object) }}
-
-func newObject() *object { return objects.Get().(*object) }
-
-// value ends the object. The terms of its values are one allocation.
-func (o *object) value() ast.Value {
-	terms := make([]ast.Term, len(o.values))
-	next := 0
-	for i := range o.pairs {
-		if o.pairs[i][1] == nil {
-			terms[next].Value = o.values[next]
-			o.pairs[i][1] = &terms[next]
-			next++
-		}
-	}
-	v := ast.NewObject(o.pairs...)
-	clear(o.pairs)
-	clear(o.values)
-	o.pairs, o.values = o.pairs[:0], o.values[:0]
-	objects.Put(o)
-	return v
-}
+func (o *object) value() ast.Value { return ast.NewObject(o.pairs...) }
 
 func (o *object) term() *ast.Term { return ast.NewTerm(o.value()) }
 
-func (o *object) put(key string, v ast.Value) {
-	o.add(key, nil)
-	o.values = append(o.values, v)
-}
+func (o *object) put(key string, v ast.Value) { o.add(key, ast.NewTerm(v)) }
 
-// add adds a pair; t is nil where the value's term is still to be made.
 func (o *object) add(key string, t *ast.Term) {
-	k := keyTerms[key]
-	if k == nil {
-		k = ast.InternedTerm(key)
-	}
-	o.pairs = append(o.pairs, [2]*ast.Term{k, t})
+	o.pairs = append(o.pairs, [2]*ast.Term{ast.InternedTerm(key), t})
 }
 
 func (o *object) text(key, s string) {
