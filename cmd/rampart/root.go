@@ -21,6 +21,7 @@ import (
 	"github.com/rampart-gitops/rampart/cmd/rampart/policies"
 	"github.com/rampart-gitops/rampart/cmd/rampart/specs"
 	"github.com/rampart-gitops/rampart/cmd/rampart/takeover"
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/printable"
 )
 
@@ -88,7 +89,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if near := cmdutil.Nearest(unknown.GetSpecifiedName(), names); near != "" {
+		if near := v1alpha1.Closest(unknown.GetSpecifiedName(), names); near != "" {
 			return fmt.Errorf("%w (did you mean --%s?)", err, near)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
@@ -141,7 +142,7 @@ func (c *checker) notRead(node *parse.Node, path []string, uses []dataUse) {
 		case part && field.Fields != nil:
 			c.notRead(field, at, uses)
 		case !part:
-			near := parse.Nearest(key, siblings)
+			near := v1alpha1.Closest(key, siblings)
 			if near != "" {
 				near = " (did you mean " + near + "?)"
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/rego"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/policy"
 	"github.com/rampart-gitops/rampart/policy/parse"
 )
@@ -73,7 +74,7 @@ func strays(n *parse.Node, names []string) []parse.Problem {
 		p := item.Problemf("%s", message)
 		p.Check = parse.CheckParameter
 		out = append(out, p)
-		if pattern, _ := item.Value.(string); !strings.Contains(pattern, "*") && parse.Nearest(pattern, names) != "" {
+		if pattern, _ := item.Value.(string); !strings.Contains(pattern, "*") && v1alpha1.Closest(pattern, names) != "" {
 			misspelt = append(misspelt, p)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/types"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy/parse"
 )
@@ -18,7 +19,7 @@ func (c *checker) misnamed(m *ast.Module) {
 	if parse.AllowedPackage(m, name) == nil {
 		return
 	}
-	near := parse.Nearest(name, contractPackages())
+	near := v1alpha1.Closest(name, contractPackages())
 	for i, p := range c.problems {
 		if near != "" && p.Path == m.Package.Location.File && strings.HasPrefix(p.Message, "package "+name+":") {
 			c.problems[i].Check = parse.CheckPackage
@@ -65,7 +66,7 @@ func meantPackage(m *ast.Module, name string) string {
 
 // alike reports whether a name differs from another by a slip.
 func alike(name, other string) bool {
-	return parse.Nearest(name, []string{other}) != "" && abs(len(name)-len(other)) <= 2
+	return v1alpha1.Closest(name, []string{other}) != "" && abs(len(name)-len(other)) <= 2
 }
 
 func abs(n int) int { return max(n, -n) }

@@ -13,6 +13,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/rego"
 
 	library "github.com/rampart-gitops/rampart/rego"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
 // parameters are the library's parameters, all files merged, and where they were given.
@@ -254,7 +256,7 @@ func given(value any) string {
 // didYouMean offers the value of a list that is most like a misspelt one.
 func didYouMean(value any, values []string) string {
 	name, _ := value.(string)
-	if near := Nearest(name, values); near != "" {
+	if near := v1alpha1.Closest(name, values); near != "" {
 		return fmt.Sprintf(" (did you mean %s?)", near)
 	}
 	return ""

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
 // windows finds what the schema cannot: windows of a freeze that would never be open, and time zones that there are
@@ -103,7 +105,7 @@ var zones string
 func nearestZone(name string) string {
 	names := strings.Fields(zones)
 	if strings.Contains(name, "/") {
-		return Nearest(name, names)
+		return v1alpha1.Closest(name, names)
 	}
 	if name == strings.ToUpper(name) { // an abbreviation, not a place
 		return ""
@@ -112,7 +114,7 @@ func nearestZone(name string) string {
 	for _, n := range names {
 		places = append(places, n[strings.LastIndex(n, "/")+1:])
 	}
-	near := Nearest(name, places)
+	near := v1alpha1.Closest(name, places)
 	if near == "" {
 		return ""
 	}

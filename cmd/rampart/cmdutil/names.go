@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -34,7 +33,7 @@ func Deployments(world rollout.World, names []string) ([]rollout.Snapshot, error
 			return s.Deployment.String() != name && (strings.Contains(name, "/") || s.Deployment.Name != name)
 		})
 		if len(found) == 0 {
-			if !strings.Contains(name, "/") && Nearest(name, short) != "" {
+			if !strings.Contains(name, "/") && v1alpha1.Closest(name, short) != "" {
 				known = short
 			}
 			return nil, NotFound("worker deployment", name, known)
@@ -91,7 +90,7 @@ func JoinFirst(names []string, most int) string {
 func NotFound(what, name string, known []string) error {
 	slices.Sort(known)
 	known = slices.Compact(known)
-	if near := Nearest(name, known); near != "" {
+	if near := v1alpha1.Closest(name, known); near != "" {
 		return fmt.Errorf("there is no %s %q (did you mean %s?)", what, name, near)
 	}
 	const most = 10
@@ -105,17 +104,6 @@ func OneName(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return fmt.Errorf("%s NAME: name one worker deployment, such as payments/checkout; given were %d", cmd.CommandPath(), len(args))
-}
-
-// Nearest gives the name that is most like a misspelt one, "" if none is near enough.
-func Nearest(name string, names []string) string {
-	best, distance := "", len(name)/3+2
-	for _, n := range slices.Sorted(slices.Values(names)) {
-		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(n)); d < distance {
-			best, distance = n, d
-		}
-	}
-	return best
 }
 
 // NoArgs is the cobra.PositionalArgs of a command without arguments.

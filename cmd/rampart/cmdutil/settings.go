@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
 // VariableOf gives the variable of a flag: RAMPART_ and the name in capitals.
@@ -90,7 +92,7 @@ func readSettings(name string, root *cobra.Command) (map[string][]string, error)
 	for key, node := range nodes {
 		if !slices.Contains(known, key) || key == "config" {
 			message := fmt.Sprintf("%s:%d: there is no flag --%s", name, node.Line, key)
-			if near := Nearest(key, known); near != "" {
+			if near := v1alpha1.Closest(key, known); near != "" {
 				message += fmt.Sprintf(" (did you mean %s?)", near)
 			}
 			return nil, errors.New(message)

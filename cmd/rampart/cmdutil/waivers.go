@@ -147,5 +147,5 @@ func unknownRule(environments []rollout.EnvironmentWorld, w waiverAt, judges *Ju
 		}
 		asked, known = true, append(known, names...)
 	}
-	return Nearest(w.waiver.Spec.Rule, known), asked
+	return v1alpha1.Closest(w.waiver.Spec.Rule, known), asked
 }

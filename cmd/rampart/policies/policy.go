@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
 // Commands returns the commands of this group.
@@ -44,7 +45,7 @@ func unknownCommand(parent *cobra.Command, name string) error {
 		}
 	}
 	err := fmt.Errorf("unknown command %q", parent.CommandPath()+" "+name)
-	if near := cmdutil.Nearest(name, known); near != "" {
+	if near := v1alpha1.Closest(name, known); near != "" {
 		return fmt.Errorf("%w (did you mean %s?)", err, near)
 	}
 	return fmt.Errorf("%w\n  run %q to see what there is", err, parent.CommandPath()+" --help")

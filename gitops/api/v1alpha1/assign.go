@@ -117,12 +117,12 @@ func (a *assigner) unknown(k *node, s *shape) {
 		}
 	}
 	edited := s.typ == reflect.TypeFor[DesiredRouting]() || s.typ == reflect.TypeFor[DesiredRamp]() // by people, who misspell
-	if a.keeps && !(edited && closest(k.key, s.names()) != "") {
+	if a.keeps && !(edited && Closest(k.key, s.names()) != "") {
 		a.kept = true
 		a.report.warnf(k, "unknown field: it is kept as it is, since a newer release may have written it")
 		return
 	}
-	k.bad, k.meant = true, closest(k.key, s.names())
+	k.bad, k.meant = true, Closest(k.key, s.names())
 	a.report.suggest(k, k.meant, "unknown field")
 }
 
@@ -261,7 +261,7 @@ func (a *assigner) text(n *node, s *shape, out reflect.Value) {
 			}
 		}
 		n.bad = true
-		a.report.suggest(n, closest(n.text, s.enum), "%s: want one of %s", quote(n.text), strings.Join(s.enum, ", "))
+		a.report.suggest(n, Closest(n.text, s.enum), "%s: want one of %s", quote(n.text), strings.Join(s.enum, ", "))
 		return
 	}
 	if out.IsValid() {

@@ -128,7 +128,7 @@ func (h *header) ours() bool {
 		return slices.Contains([]string{KindTemporalWorkerDeployment, KindWorkerDeployment, KindTemporalConnection,
 			KindClusterConnection, KindWorkerResourceTemplate}, h.kind)
 	}
-	near := closest(h.apiVersion, []string{TemporalAPIVersion, RampartAPIVersion})
+	near := Closest(h.apiVersion, []string{TemporalAPIVersion, RampartAPIVersion})
 	return slices.Contains(kindsOf(near), h.kind)
 }
 
@@ -340,10 +340,10 @@ func (f *file) unknownKind(h *header) {
 	if !h.ours() {
 		return
 	}
-	want := cmp.Or(closest(h.apiVersion, []string{TemporalAPIVersion, RampartAPIVersion}), TemporalAPIVersion)
+	want := cmp.Or(Closest(h.apiVersion, []string{TemporalAPIVersion, RampartAPIVersion}), TemporalAPIVersion)
 	kinds := kindsOf(want)
 	p := Problem{Severity: Error, Line: h.root.Line, Column: h.root.Column, Path: "kind"}
-	near := closest(h.kind, kinds)
+	near := Closest(h.kind, kinds)
 	switch {
 	case h.kind == "":
 		p.Message = "is required: one of " + strings.Join(kinds, ", ")

@@ -15,7 +15,7 @@ func TestClosest(t *testing.T) {
 		"rampPercent": "rampPercentage", "RampPercentage": "rampPercentage", "pasueDuration": "pauseDuration", "gtae": "gate", "gates": "gate",
 		"spc": "spec", "x": "", "": "", "unrelated": "", "argo": "ArgoCD", "legacy": "WithLegacyNames", strings.Repeat("spec", 100): "",
 	} {
-		require.Equal(t, want, closest(name, known), name)
+		require.Equal(t, want, Closest(name, known), name)
 	}
 }
 

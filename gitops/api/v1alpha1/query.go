@@ -89,7 +89,7 @@ func valueName(n *template.ActionNode) (string, error) {
 		return "", errOnlyValues()
 	}
 	if name := field.Ident[0]; !slices.Contains(queryValues, name) {
-		if near := closest(name, queryValues); near != "" {
+		if near := Closest(name, queryValues); near != "" {
 			return "", fmt.Errorf("there is no {{ .%s }}: did you mean {{ .%s }}?", name, near)
 		}
 		return "", fmt.Errorf("has {{ .%s }}, and %w", name, errOnlyValues())
