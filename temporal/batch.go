@@ -161,11 +161,11 @@ func (p *Pool) startBatch(ctx context.Context, target Target, start rollout.Batc
 // movesOnce reports, as an error, a server that does not know one-time overrides: it would not see the field, and take
 // the override for an empty one.
 func (s *session) movesOnce(ctx context.Context) error {
-	info, err := read(ctx, reading{s, queues}, s.service().GetSystemInfo, &workflowservice.GetSystemInfoRequest{})
+	version, err := s.askVersion(ctx)
 	if err != nil {
-		return fmt.Errorf("read the server's version: %w", err)
+		return err
 	}
-	return movable(info.GetServerVersion())
+	return movable(version)
 }
 
 // movable reports, as an error, a server without one-time overrides, or whose version is not understood.

@@ -3,12 +3,14 @@ package temporal
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -42,7 +44,10 @@ func (*oldServer) ListBatchOperations(context.Context, *workflowservice.ListBatc
 	return &workflowservice.ListBatchOperationsResponse{}, nil
 }
 
-func (s *oldServer) GetSystemInfo(context.Context, *workflowservice.GetSystemInfoRequest, ...grpc.CallOption) (*workflowservice.GetSystemInfoResponse, error) {
+func (s *oldServer) GetSystemInfo(ctx context.Context, _ *workflowservice.GetSystemInfoRequest, _ ...grpc.CallOption) (*workflowservice.GetSystemInfoResponse, error) {
+	if md, _ := metadata.FromOutgoingContext(ctx); !slices.Equal(md.Get(namespaceHeader), []string{"shop"}) {
+		return nil, status.Error(codes.NotFound, "which namespace's server?")
+	}
 	s.asked++
 	return &workflowservice.GetSystemInfoResponse{ServerVersion: s.version}, nil
 }

@@ -45,12 +45,10 @@ func (s *session) serverVersion(ctx context.Context) (string, error) {
 	}
 	s.pool.versions[key] = serverVersion{known.version, now} // others do not ask meanwhile
 	s.pool.mu.Unlock()
-	asking := metadata.AppendToOutgoingContext(ctx, namespaceHeader, s.namespace) // which the request does not have
-	info, err := read(asking, reading{s, queues}, s.service().GetSystemInfo, &workflowservice.GetSystemInfoRequest{})
+	version, err := s.askVersion(ctx)
 	if err != nil {
-		return known.version, fmt.Errorf("read the server's version: %w", err)
+		return known.version, err
 	}
-	version := info.GetServerVersion()
 	s.pool.mu.Lock()
 	s.pool.versions[key] = serverVersion{version, now}
 	s.pool.mu.Unlock()
@@ -58,6 +56,16 @@ func (s *session) serverVersion(ctx context.Context) (string, error) {
 		s.warnOfVersion(ctx, version)
 	}
 	return version, nil
+}
+
+// askVersion asks the server for its version.
+func (s *session) askVersion(ctx context.Context) (string, error) {
+	ctx = metadata.AppendToOutgoingContext(ctx, namespaceHeader, s.namespace) // which the request does not have
+	info, err := read(ctx, reading{s, queues}, s.service().GetSystemInfo, &workflowservice.GetSystemInfoRequest{})
+	if err != nil {
+		return "", fmt.Errorf("read the server's version: %w", err)
+	}
+	return info.GetServerVersion(), nil
 }
 
 // warnOfVersion logs once what a server lacks.

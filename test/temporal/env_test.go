@@ -176,11 +176,9 @@ func ramp(build string, percentage float32) rollout.RoutingStep {
 
 var clearRamp = rollout.RoutingStep{Kind: rollout.ClearRamp}
 
-func (e *env) raise(steps ...rollout.RoutingStep) temporal.Outcome {
+func (e *env) raise(steps ...rollout.RoutingStep) {
 	e.T.Helper()
-	out, err := e.pool.Raise(e.Ctx, e.target(), e.call(steps...))
-	require.NoError(e.T, err)
-	return out
+	require.NoError(e.T, e.pool.Raise(e.Ctx, e.target(), e.call(steps...)))
 }
 
 func (e *env) routing() rollout.RoutingConfig {

@@ -73,14 +73,13 @@ func TestEveryField(t *testing.T) {
 	require.Equal(t, rollout.No, obs.Propagating)
 
 	e.raise(current("v1"))
-	out := e.raise(ramp("v2", 0.1))
+	e.raise(ramp("v2", 0.1))
 	obs = e.mustObserve(rollout.Ask{})
 	r := obs.Routing
 	require.Empty(t, cmp.Diff(rollout.RoutingConfig{
 		Current: "v1", HasRamp: true, Ramping: "v2", Percentage: 0.1,
 		CurrentChangedAt: r.CurrentChangedAt, RampingChangedAt: r.RampingChangedAt, PercentageChangedAt: r.PercentageChangedAt, Revision: 2,
 	}, r))
-	require.True(t, r.Same(out.Routing), "the outcome is what is read back")
 	for _, at := range []time.Time{r.CurrentChangedAt, r.RampingChangedAt, r.PercentageChangedAt} {
 		require.True(t, at.After(start))
 	}
@@ -189,9 +188,9 @@ func TestRamps(t *testing.T) {
 		{clearRamp, rollout.RoutingConfig{Current: "v1"}},
 		{current(""), rollout.RoutingConfig{}},
 	} {
-		out := e.raise(c.step)
-		require.True(t, c.want.SameTraffic(out.Routing), "%+v leads to %+v", c.step, out.Routing)
-		require.True(t, out.Routing.Same(e.routing()))
+		e.raise(c.step)
+		is := e.routing()
+		require.True(t, c.want.SameTraffic(is), "%+v leads to %+v", c.step, is)
 	}
 }
 

@@ -72,8 +72,8 @@ func TestUnroute(t *testing.T) {
 	e := newEnv(t)
 	e.Start("app", "v1")
 	e.raise(current("v1"))
-	out := e.raise(current(""))
-	require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{}), "%+v", out.Routing)
+	e.raise(current(""))
+	require.True(t, e.routing().SameTraffic(rollout.RoutingConfig{}), "%+v", e.routing())
 	obs := e.mustObserve(rollout.Ask{})
 	require.NotEmpty(t, obs.Version("v1").Drainage)
 }

@@ -201,20 +201,14 @@ func TemporalTarget(on reconcile.Subject) temporal.Target {
 	return temporal.Target{Connection: on.Connection, TemporalNamespace: on.TemporalNamespace, Deployment: on.Deployment}
 }
 
-// Lower lowers traffic, and logs the task queues that were left behind.
+// Lower lowers traffic.
 func (t TemporalPort) Lower(ctx context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
-	done, err := t.Pool.Lower(ctx, TemporalTarget(on), call)
-	for _, q := range done.LeftBehind {
-		t.Log.WarnContext(ctx, "a task queue was left behind: its tasks go to unversioned workers", "deployment", on.Deployment.String(),
-			"taskQueue", q.Name, "type", string(q.Type))
-	}
-	return err
+	return t.Pool.Lower(ctx, TemporalTarget(on), call)
 }
 
 // Raise raises traffic.
 func (t TemporalPort) Raise(ctx context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
-	_, err := t.Pool.Raise(ctx, TemporalTarget(on), call)
-	return err
+	return t.Pool.Raise(ctx, TemporalTarget(on), call)
 }
 
 // DeleteVersion asks Temporal to delete a version.
