@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -46,6 +47,26 @@ func (c *Clone) Remote() (string, error) {
 }
 
 const defaultRemote = "origin"
+
+// RemoteURL is the address of that remote, as a Repository takes it; "" without one.
+func (c *Clone) RemoteURL() (string, error) {
+	name, err := c.Remote()
+	if err != nil || name == "" {
+		return "", err
+	}
+	cfg, err := c.store.Config()
+	if err != nil {
+		return "", err
+	}
+	urls := cfg.Remotes[name].URLs
+	switch {
+	case len(urls) == 0:
+		return "", nil
+	case filepath.IsAbs(urls[0]):
+		return "file://" + urls[0], nil
+	}
+	return urls[0], nil
+}
 
 // Published names the commit that a bot on a branch reads, as far as the clone knows: the remote's branch; where the
 // clone has none, what its remote has checked out, or the clone itself. Errors: *NoRefError in a clone without a

@@ -21,6 +21,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/retry"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
 	"github.com/rampart-gitops/rampart/temporal"
@@ -76,8 +77,8 @@ type told struct {
 
 // operate runs one command, and prints what it did.
 func operate(a *cmdutil.App, cmd *cobra.Command, name string, f operatorFlags, do func(context.Context, *operation) (told, error)) (err error) {
-	if f.repository.URL == "" {
-		return fmt.Errorf("%s needs a repository: --repo URL, or RAMPART_REPO", cmd.Name())
+	if err := ofClone(a, cmd, &f.repository); err != nil {
+		return err
 	}
 	if err := whoSpeaks(a, &f.repository); err != nil {
 		return err
@@ -98,6 +99,26 @@ func operate(a *cmdutil.App, cmd *cobra.Command, name string, f operatorFlags, d
 		return err
 	}
 	return o.print(t)
+}
+
+// ofClone takes the repository that a person's clone is of, where none is named: that of the folder -C.
+func ofClone(a *cmdutil.App, cmd *cobra.Command, f *cmdutil.RepositoryFlags) error {
+	if f.URL != "" {
+		return nil
+	}
+	clone, err := gitops.OpenClone(a.Dir)
+	var none *gitops.NoCloneError
+	if err == nil {
+		f.URL, err = clone.RemoteURL()
+		err = errors.Join(err, clone.Close())
+	}
+	switch {
+	case err != nil && !errors.As(err, &none):
+		return err
+	case f.URL == "":
+		return fmt.Errorf("%s needs a repository: call it in a clone, or give --repo URL or RAMPART_REPO", cmd.Name())
+	}
+	return nil
 }
 
 func (o *operation) print(t told) error {
@@ -184,7 +205,7 @@ func (o *operation) again(ctx context.Context, attempt func() error) error {
 	var err error
 	for try := range reconcile.MaxTries {
 		if try > 0 {
-			if err := cmdutil.Sleep(ctx, reconcile.Backoff(try)); err != nil {
+			if err := retry.Sleep(ctx, retry.Pause(try)); err != nil {
 				return err
 			}
 		}
