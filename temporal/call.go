@@ -137,15 +137,3 @@ func once[Req, Resp any](ctx context.Context, s *session, method rpc[Req, Resp],
 	}
 	return resp, err
 }
-
-// sleep waits, or gives the context's error.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}

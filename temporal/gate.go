@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/retry"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -103,7 +104,7 @@ func (p *Pool) StartGate(ctx context.Context, conn v1alpha1.Connection, temporal
 		case !failedPrecondition(err) || try == gateTries:
 			return fail(err)
 		}
-		if err := sleep(ctx, gatePause); err != nil {
+		if err := retry.Sleep(ctx, gatePause); err != nil {
 			return fail(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/retry"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -23,26 +24,15 @@ type Target struct {
 	Deployment        rollout.Name
 }
 
-// Outcome is what a routing call led to.
-type Outcome struct {
-	// Routing as read back after the last change. If that read failed, its traffic is what was set and its times are
-	// those of before.
-	Routing rollout.RoutingConfig
-	// LeftBehind are task queues of the version that lost traffic which the one that got it does not serve: their tasks
-	// go to unversioned workers. Lowering leaves queues behind, and a raise those that the call names. Sorted; name and
-	// type only.
-	LeftBehind []rollout.TaskQueue
-}
-
 // Raise gives a version more traffic. It describes again, and only if the routing is still the call's basis, times
 // and revision included, and the manager identity is the call's (or empty, and is to be claimed), it claims and makes
 // the steps, each with the token of the answer before. Otherwise it changes nothing and gives a StaleError, an
 // OwnerError or, where task queues are missing that the call does not name, a MissingQueueError. A call whose answer
 // was lost counts as made if the routing is what was asked for.
-func (p *Pool) Raise(ctx context.Context, target Target, call rollout.RoutingCall) (Outcome, error) {
+func (p *Pool) Raise(ctx context.Context, target Target, call rollout.RoutingCall) error {
 	m, err := p.mover(ctx, target, call)
 	if err != nil {
-		return Outcome{}, err
+		return err
 	}
 	if !m.at.routing.Same(call.Basis) {
 		return m.fail(&StaleError{Basis: call.Basis, Actual: m.at.routing})
@@ -56,7 +46,7 @@ func (p *Pool) Raise(ctx context.Context, target Target, call rollout.RoutingCal
 	if err := m.makeAll(ctx, withResets(call.Steps, m.at.routing)); err != nil {
 		return m.fail(err)
 	}
-	return m.done(ctx), nil
+	return nil
 }
 
 // mayLeave looks, right before a raise, at the task queues that the current version serves and the one that is raised
@@ -78,10 +68,11 @@ func (m *mover) mayLeave(ctx context.Context, call rollout.RoutingCall) error {
 		if err != nil {
 			return err
 		}
-		if m.left, err = queuesMissing(leaving, taking); err != nil {
+		left, err := queuesMissing(leaving, taking)
+		if err != nil {
 			return err
 		}
-		for _, q := range m.left {
+		for _, q := range left {
 			if !slices.Contains(call.LeavesBehind, v1alpha1.RecordedQueue{Name: q.Name, Type: v1alpha1.QueueType(q.Type)}) {
 				return &MissingQueueError{BuildID: step.BuildID, Queue: q}
 			}
@@ -96,17 +87,17 @@ const loweringTries = 3
 
 // Lower takes traffic back. If the routing was moved since the decision it goes on as long as the steps still take
 // traffic from the build they were decided against; else it gives a StaleError. First it leaves the marks, which never
-// hold it up. Where the server refuses because of missing task queues, these are ignored and named in the outcome.
-func (p *Pool) Lower(ctx context.Context, target Target, call rollout.RoutingCall) (Outcome, error) {
+// hold it up. Where the server refuses because of missing task queues, these are ignored and logged.
+func (p *Pool) Lower(ctx context.Context, target Target, call rollout.RoutingCall) error {
 	m, err := p.mover(ctx, target, call)
 	if err != nil {
-		return Outcome{}, err
+		return err
 	}
 	m.lowering = true
 	for try := 1; ; try++ {
 		err := m.lower(ctx, call)
 		if err == nil {
-			return m.done(ctx), nil
+			return nil
 		}
 		var moved *StaleError
 		if !errors.As(err, &moved) || try == loweringTries {
@@ -150,8 +141,7 @@ type mover struct {
 	missing              missingQueues
 	log                  *slog.Logger
 	// at is the state as last read, or as the last accepted change left it.
-	at   routed
-	left []rollout.TaskQueue
+	at routed
 }
 
 // routed is what a change depends on.
@@ -172,24 +162,13 @@ func (p *Pool) mover(ctx context.Context, target Target, call rollout.RoutingCal
 		m.at, err = m.read(ctx)
 	}
 	if err != nil {
-		_, err = m.fail(err)
-		return nil, err
+		return nil, m.fail(err)
 	}
 	return m, nil
 }
 
-func (m *mover) fail(err error) (Outcome, error) {
-	return Outcome{}, fmt.Errorf("change routing of %s: %w", m.deployment, err)
-}
-
-// done reads back what the routing is now. The change is made whether that works or not.
-func (m *mover) done(ctx context.Context) Outcome {
-	now, err := m.read(ctx)
-	if err != nil {
-		m.log.WarnContext(ctx, "routing not read back", "error", err)
-		now = m.at
-	}
-	return Outcome{Routing: now.routing, LeftBehind: m.left}
+func (m *mover) fail(err error) error {
+	return fmt.Errorf("change routing of %s: %w", m.deployment, err)
 }
 
 func (m *mover) read(ctx context.Context) (routed, error) {
@@ -299,7 +278,7 @@ func (m *mover) make(ctx context.Context, step rollout.RoutingStep) error {
 		case failedPrecondition(err):
 			return &RefusedError{Site: siteOf(step.Kind), Err: err}
 		case errors.Is(err, rollout.ErrBusy) && try < busyTries:
-			if pauseErr := sleep(ctx, busyPause<<(try-1)); pauseErr != nil {
+			if pauseErr := retry.Sleep(ctx, busyPause<<(try-1)); pauseErr != nil {
 				return fmt.Errorf("%s: %w", siteOf(step.Kind), err)
 			}
 		case !ambiguous(err) || try > 1:
@@ -341,11 +320,12 @@ func (m *mover) call(ctx context.Context, step rollout.RoutingStep, missing miss
 // nameLeftBehind finds the task queues that the current version serves and the one that takes over does not. That they
 // cannot be read holds nothing up.
 func (m *mover) nameLeftBehind(ctx context.Context, now rollout.RoutingConfig, build string) {
+	var left []rollout.TaskQueue
 	leaving, err := m.describeVersion(ctx, m.deployment, now.Current)
 	if err == nil {
 		taking, takingErr := m.describeVersion(ctx, m.deployment, build)
 		if takingErr == nil {
-			m.left, err = queuesMissing(leaving, taking)
+			left, err = queuesMissing(leaving, taking)
 		}
 		err = errors.Join(err, takingErr)
 	}
@@ -353,8 +333,8 @@ func (m *mover) nameLeftBehind(ctx context.Context, now rollout.RoutingConfig, b
 		m.log.WarnContext(ctx, "task queues left behind are not known", "buildID", build, "error", err)
 		return
 	}
-	for _, q := range m.left {
-		m.log.WarnContext(ctx, "task queue left behind", "buildID", build, "taskQueue", q.Name, "type", q.Type)
+	for _, q := range left {
+		m.log.WarnContext(ctx, "task queue left behind: its tasks go to unversioned workers", "buildID", build, "taskQueue", q.Name, "type", q.Type)
 	}
 }
 

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/internal/retry"
 )
 
 // WritableArchive is an Archive that segments are written to.
@@ -127,8 +127,8 @@ func (r *Ref) push(ctx context.Context, month string, records []record) error {
 		r.month, r.commit = month, git.Hash{}
 	}
 	for races := range maxRaces {
-		if err := pause(ctx, races); err != nil {
-			return err
+		if races > 0 && retry.Sleep(ctx, retry.Pause(races)) != nil {
+			return context.Cause(ctx)
 		}
 		err := r.pushOnce(ctx, records)
 		var moved *git.MovedError
@@ -300,22 +300,6 @@ func (r *Ref) retire(ctx context.Context) {
 	}
 	if err != nil {
 		r.cfg.Log.WarnContext(ctx, "decisions that are older than they are kept could not be deleted", "error", err)
-	}
-}
-
-// pause is a moment before a race is run again: none before the first, then it doubles from 50 ms, with jitter.
-func pause(ctx context.Context, try int) error {
-	if try == 0 {
-		return nil
-	}
-	wait := 50 * time.Millisecond << try
-	t := time.NewTimer(wait/2 + rand.N(wait/2))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/internal/preview"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/retry"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy/sandbox"
 	"github.com/rampart-gitops/rampart/temporal"
@@ -28,7 +29,7 @@ func PlanWithRetries(ctx context.Context, planner *reconcile.Planner, pause time
 		if err != nil || !busy || try == busyTries {
 			return world, decided, err
 		}
-		if err := Sleep(ctx, pause); err != nil {
+		if err := retry.Sleep(ctx, pause); err != nil {
 			return world, decided, err
 		}
 		pause *= 2
@@ -46,18 +47,6 @@ func CountUnread(decided [][]*reconcile.Decision) (unread, total int) {
 		}
 	}
 	return unread, total
-}
-
-// Sleep waits for a duration, or returns the context's error when the context ends first.
-func Sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
 
 // parallel is how many worker deployments are observed at once: the calls' budget is what bounds them.

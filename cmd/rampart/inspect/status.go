@@ -14,6 +14,7 @@ import (
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
+	"github.com/rampart-gitops/rampart/internal/retry"
 )
 
 func statusCommand(a *cmdutil.App) *cobra.Command {
@@ -125,7 +126,7 @@ func (v *statusView) print(ctx context.Context) error {
 // watch prints again until it is stopped. What cannot be read for a while is logged.
 func (v *statusView) watch(ctx context.Context, interval time.Duration) error {
 	for {
-		if err := cmdutil.Sleep(ctx, interval); err != nil {
+		if err := retry.Sleep(ctx, interval); err != nil {
 			return err
 		}
 		if err := v.print(ctx); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
+	"github.com/rampart-gitops/rampart/internal/retry"
 )
 
 func waitCommand(a *cmdutil.App) *cobra.Command {
@@ -120,7 +121,7 @@ func (w *waiter) wait(ctx context.Context, timeout time.Duration) error {
 	defer cancel()
 	st, done, err := w.look(ctx) // once, however short the time is
 	for err == nil && !done {
-		if cmdutil.Sleep(due, w.interval) != nil {
+		if retry.Sleep(due, w.interval) != nil {
 			break
 		}
 		next, finished, readErr := w.look(due)
