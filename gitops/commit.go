@@ -15,53 +15,27 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// MovedError says that a branch is not any more what was read: read again, and decide again.
-type MovedError struct {
-	Branch string
-	Err    error
+// meant is an error that is one of rollout's, too.
+type meant struct {
+	error
+	is error
 }
 
-// Error names the branch.
-func (e *MovedError) Error() string { return fmt.Sprintf("branch %s moved: %v", e.Branch, e.Err) }
-
-// Is makes it a rollout.ErrMoved.
-func (e *MovedError) Is(target error) bool { return target == rollout.ErrMoved }
+// Is makes it that error.
+func (e *meant) Is(target error) bool { return target == e.is }
 
 // Unwrap gives the cause.
-func (e *MovedError) Unwrap() error { return e.Err }
+func (e *meant) Unwrap() error { return e.error }
 
-// RefusedError says that the repository does not accept the credentials, or is not there. Its Err is a
-// *git.AccessError.
-type RefusedError struct{ Err error }
-
-// Error gives the cause.
-func (e *RefusedError) Error() string { return e.Err.Error() }
-
-// Is makes it a rollout.ErrRefused.
-func (e *RefusedError) Is(target error) bool { return target == rollout.ErrRefused }
-
-// Unwrap gives the cause.
-func (e *RefusedError) Unwrap() error { return e.Err }
-
-// ProtectedError says that a rule of a branch keeps the bot from pushing to it. Its Err is a *git.ProtectedError.
-type ProtectedError struct {
-	Branch string
-	Err    error
+// branchMoved says that a branch is not any more what was read: read again, and decide again.
+func branchMoved(branch string, err error) error {
+	return &meant{fmt.Errorf("branch %s moved: %w", branch, err), rollout.ErrMoved}
 }
-
-// Error gives the server's words.
-func (e *ProtectedError) Error() string { return fmt.Sprintf("push to %s: %v", e.Branch, e.Err) }
-
-// Is makes it a rollout.ErrProtected.
-func (e *ProtectedError) Is(target error) bool { return target == rollout.ErrProtected }
-
-// Unwrap gives the cause.
-func (e *ProtectedError) Unwrap() error { return e.Err }
 
 // Commit pushes one commit on top of Base, or one for each part, and gives the hash of the last; "" if the changes
-// change nothing. Nothing is forced, merged or rebased. Errors: *MovedError when the branch is not at Base any more;
-// *ProtectedError; *rollout.UnwritableError; *git.RejectedError, *git.UnknownOutcomeError and *git.AccessError as Push
-// has them.
+// change nothing. Nothing is forced, merged or rebased. Errors: rollout.ErrMoved when the branch is not at Base any
+// more; rollout.ErrProtected; *rollout.UnwritableError; *git.RejectedError, *git.UnknownOutcomeError and
+// *git.AccessError as Push has them.
 func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, error) {
 	branch := r.outputBranch(req.Environment)
 	tip := r.lastTips[branch]
@@ -94,9 +68,9 @@ func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, er
 	var protected *git.ProtectedError
 	switch {
 	case errors.As(err, &moved):
-		return "", &MovedError{Branch: branch, Err: err}
+		return "", branchMoved(branch, err)
 	case errors.As(err, &protected):
-		return "", &ProtectedError{Branch: branch, Err: err}
+		return "", &meant{fmt.Errorf("push to %s: %w", branch, err), rollout.ErrProtected}
 	case err != nil:
 		return "", fmt.Errorf("push to %s: %w", branch, err)
 	}
@@ -177,7 +151,7 @@ func (r *Repository) changes(ctx context.Context, tip git.Tip, output string, fi
 const lookAgain = time.Hour
 
 // bringBack gives what a path had earlier. Errors: *rollout.UnwritableError when that is nowhere in history;
-// *MovedError; those of FindInHistory.
+// rollout.ErrMoved; those of FindInHistory.
 func (r *Repository) bringBack(ctx context.Context, tip git.Tip, want git.Wanted) ([]byte, error) {
 	if data, err := r.mirror.Blob(want.Blob, tree.MaxFileSize); err == nil {
 		return data, nil
@@ -191,7 +165,7 @@ func (r *Repository) bringBack(ctx context.Context, tip git.Tip, want git.Wanted
 	var moved *git.MovedError
 	switch {
 	case errors.As(err, &moved):
-		return nil, &MovedError{Branch: tip.Branch, Err: err}
+		return nil, branchMoved(tip.Branch, err)
 	case err != nil:
 		return nil, fmt.Errorf("bring back %q: %w", want.Path, err)
 	case !ok:

@@ -188,8 +188,8 @@ func trailer(message, key string) string {
 
 // Propose brings a proposal's branch up to date, and gives its tip; was is the branch as it is, its zero value where
 // there is none. It writes only where something is another: what is proposed, the record that it was made from, or what
-// the branch holds, whatever its commit says of itself. Errors: *MovedError when the branch is not what it was; those
-// of Commit.
+// the branch holds, whatever its commit says of itself. Errors: rollout.ErrMoved when the branch is not what it was;
+// those of Commit.
 func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip string, err error) {
 	if was.Theirs {
 		return "", fmt.Errorf("%s has commits of others, and is left alone", was.Branch)
@@ -204,7 +204,7 @@ func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip
 		return "", err
 	}
 	if !there {
-		return "", &MovedError{Branch: base.Branch, Err: fmt.Errorf("%s is gone", file)}
+		return "", branchMoved(base.Branch, fmt.Errorf("%s is gone", file))
 	}
 	request := git.CommitRequest{Branch: rollout.ProposalBranch(p.Environment.Name, p.Deployment), Parent: base.Commit, Expected: &was.tip, Message: p.Message}
 	if was.ID == p.ID {
@@ -385,7 +385,7 @@ func (r *Repository) pushProposal(ctx context.Context, request git.CommitRequest
 	var moved *git.MovedError
 	switch {
 	case errors.As(err, &moved):
-		return "", &MovedError{Branch: request.Branch, Err: err}
+		return "", branchMoved(request.Branch, err)
 	case err != nil:
 		return "", fmt.Errorf("push to %s: %w", request.Branch, err)
 	}
@@ -416,7 +416,7 @@ func (r *Repository) sameRecord(ctx context.Context, p Proposal, was Proposed, f
 }
 
 // Withdraw deletes a proposal's branch that is still as it was. One with commits of others is left alone.
-// Errors: *MovedError when it is not what it was; those of git.Mirror.Delete.
+// Errors: rollout.ErrMoved when it is not what it was; those of git.Mirror.Delete.
 func (r *Repository) Withdraw(ctx context.Context, was Proposed) error {
 	if was.Theirs || was.Branch == "" {
 		return nil
@@ -426,7 +426,7 @@ func (r *Repository) Withdraw(ctx context.Context, was Proposed) error {
 	r.write(After)
 	var moved *git.MovedError
 	if errors.As(err, &moved) {
-		return &MovedError{Branch: was.Branch, Err: err}
+		return branchMoved(was.Branch, err)
 	}
 	if err == nil {
 		delete(r.made, was.Branch)

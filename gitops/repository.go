@@ -237,7 +237,7 @@ func (r *Repository) fetch(ctx context.Context, branch string) (git.Tip, error) 
 	tip, err := r.mirror.Fetch(ctx, branch)
 	var access *git.AccessError
 	if errors.As(err, &access) && access.Refused() {
-		return tip, &RefusedError{Err: err}
+		return tip, &meant{err, rollout.ErrRefused}
 	}
 	if err == nil && tip.Move == git.MoveRewritten {
 		r.cfg.Log.WarnContext(ctx, "the branch was rewritten: everything is read anew", "branch", branch, "commit", tip.Commit.String(), "before", tip.Previous.String())

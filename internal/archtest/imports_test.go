@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ var rules = map[string]rule{
 	"internal/oracle":  {ours: []string{"gitops/api", "gitops/layout", "internal/rollout"}, never: append([]string{cobra}, pure...)}, // nothing of the planner
 	"internal/mask":    {never: append([]string{cobra}, pure...)},
 	"internal/auditlog": {ours: []string{"gitops", "gitops/api", "gitops/layout", "gitops/git", "gitops/index", "gitops/signature", "gitops/source", "internal/confined", "gitops/tree", "internal/canary", "internal/cores",
-		"internal/mask", "internal/plan", "internal/printable", "internal/reconcile", "internal/resync", "internal/rollout", "render"}, never: []string{"net/http", opa, sdk, git, cobra}},
+		"internal/mask", "internal/plan", "internal/printable", "internal/reconcile", "internal/retry", "internal/resync", "internal/rollout", "render"}, never: []string{"net/http", opa, sdk, git, cobra}},
 	"internal/operator": {ours: []string{"gitops/api", "gitops/layout", "internal/canary", "internal/rollout", "internal/plan"}, never: pure},
 	"render":            {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/rollout"}, never: pure},
 	"rego":              {never: []string{opa, sdk, git, cobra}},
@@ -62,20 +63,21 @@ var rules = map[string]rule{
 	"policy/parse":      {ours: []string{"gitops/api", "gitops/layout", "internal/rollout", "rego"}, never: []string{"os", sdk, git, cobra}},
 	"policy/input":      {ours: []string{"gitops/api", "gitops/layout", "internal/rollout", "policy/parse", "rego"}, never: []string{"context", "os", sdk, git, cobra}},
 	"policy/explain":    {ours: []string{"gitops/api", "gitops/layout", "internal/rollout", "policy/input", "policy/parse", "rego"}, never: []string{"context", "os", sdk, git, cobra}},
-	"temporal":          {ours: []string{"gitops/api", "gitops/layout", "internal/rollout"}, never: []string{opa, git, cobra}},
+	"temporal":          {ours: []string{"gitops/api", "gitops/layout", "internal/retry", "internal/rollout"}, never: []string{opa, git, cobra}},
 	"internal/pullrequest": {ours: []string{"internal/printable", "gitops", "gitops/api", "gitops/layout", "gitops/forge", "gitops/git", "gitops/index", "gitops/signature", "gitops/source", "internal/confined", "gitops/tree", "internal/canary", "internal/cores", "internal/httpclient",
-		"internal/plan", "internal/reconcile", "internal/resync", "internal/rollout", "render"}, never: []string{opa, sdk, cobra}},
-	"internal/commitstatus": {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "gitops/forge", "internal/canary", "internal/cores", "internal/httpclient", "internal/plan", "internal/reconcile", "internal/resync", "internal/report",
+		"internal/plan", "internal/reconcile", "internal/retry", "internal/resync", "internal/rollout", "render"}, never: []string{opa, sdk, cobra}},
+	"internal/commitstatus": {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "gitops/forge", "internal/canary", "internal/cores", "internal/httpclient", "internal/plan", "internal/reconcile", "internal/retry", "internal/resync", "internal/report",
 		"internal/rollout", "render"}, never: []string{"os", opa, sdk, git, cobra}},
 	"internal/cluster":    {ours: []string{"gitops/api", "gitops/layout", "install/crds", "internal/mask", "internal/httpclient", "internal/printable", "internal/rollout"}, never: []string{"os", "log/slog", opa, sdk, git, cobra}},
 	"internal/cores":      {never: append([]string{cobra}, pure...)},
 	"internal/resync":     {ours: []string{"gitops/api", "gitops/layout", "internal/rollout"}, never: []string{"os", "net/http", opa, sdk, git, cobra}},
-	"internal/reconcile":  {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/canary", "internal/cores", "internal/resync", "internal/rollout", "internal/plan", "render"}, never: []string{opa, sdk, git, cobra}},
+	"internal/reconcile":  {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/canary", "internal/cores", "internal/resync", "internal/retry", "internal/rollout", "internal/plan", "render"}, never: []string{opa, sdk, git, cobra}},
 	"internal/printable":  {never: append([]string{cobra}, pure...)},
 	"internal/remember":   {never: []string{"context", "log/slog", "net/http", opa, sdk, git, cobra}},
+	"internal/retry":      {never: []string{"os", "log/slog", "net/http", opa, sdk, git, cobra}},
 	"internal/report":     {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/rollout"}, never: []string{"context", "os", opa, sdk, git, cobra}},
-	"internal/preview":    {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/canary", "internal/cores", "internal/plan", "internal/reconcile", "internal/resync", "internal/report", "internal/rollout", "internal/sim", "policy", "rego", "render"}, never: []string{"os", "log/slog", "net/http", "math/rand", "math/rand/v2", opa, sdk, git, cobra}},
-	"internal/sim":        {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/canary", "internal/cores", "internal/reconcile", "internal/resync", "internal/rollout", "internal/plan", "render"}, never: []string{"os", "net/http", "math/rand", "math/rand/v2", opa, sdk, git, cobra}},
+	"internal/preview":    {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/canary", "internal/cores", "internal/plan", "internal/reconcile", "internal/retry", "internal/resync", "internal/report", "internal/rollout", "internal/sim", "policy", "rego", "render"}, never: []string{"os", "log/slog", "net/http", "math/rand", "math/rand/v2", opa, sdk, git, cobra}},
+	"internal/sim":        {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/canary", "internal/cores", "internal/reconcile", "internal/retry", "internal/resync", "internal/rollout", "internal/plan", "render"}, never: []string{"os", "net/http", "math/rand", "math/rand/v2", opa, sdk, git, cobra}},
 	"policy/bundle":       {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/httpclient", "internal/rollout", "policy", "rego"}, never: []string{sdk, git, cobra}},
 	"internal/gittest":    {ours: []string{"internal/testneed"}, never: []string{opa, sdk, cobra}},
 	"internal/health":     {never: []string{"os", "os/exec", opa, sdk, git, cobra}},
@@ -120,6 +122,16 @@ func packages(t *testing.T) []listed {
 	}
 	require.NotEmpty(t, all)
 	return all
+}
+
+// Each system that releases are for has its packages: files of other systems are compiled with no other test.
+func TestEachSystemHasItsPackages(t *testing.T) {
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		cmd := exec.CommandContext(t.Context(), "go", "list", module+"...")
+		cmd.Env = append(os.Environ(), "GOOS="+system)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s: %s", system, out)
+	}
 }
 
 func under(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
