@@ -50,6 +50,18 @@ func TestSystemd(t *testing.T) {
 	require.Empty(t, analyze("verify", "--man=no", "--recursive-errors=no", file))
 	analyze("security", "--offline=true", "--threshold="+mostExposed, file)
 
+	calls := map[string]bool{}
+	for _, line := range regexp.MustCompile(`(?m)^SystemCallFilter=(~?)(.*)$`).FindAllStringSubmatch(string(unit), -1) {
+		for _, name := range strings.Fields(line[2]) {
+			for _, call := range systemCalls(name, analyze) {
+				calls[call] = line[1] == ""
+			}
+		}
+	}
+	require.True(t, calls["prlimit64"], "the processes of policies bound their own memory")
+	require.True(t, calls["execve"])
+	require.False(t, calls["setpriority"])
+
 	dropIn := regexp.MustCompile("(?s)```ini\n(.*?)```").FindSubmatch(page)
 	require.NotNil(t, dropIn)
 	write("rampart.service.d/override.conf", string(dropIn[1]))
@@ -89,4 +101,17 @@ func TestSystemd(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "can be read")
+}
+
+// systemCalls are those of a set such as @system-service, or the one of that name.
+func systemCalls(name string, analyze func(...string) string) (calls []string) {
+	if !strings.HasPrefix(name, "@") {
+		return []string{name}
+	}
+	for _, line := range strings.Split(analyze("syscall-filter", name), "\n")[1:] {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			calls = append(calls, systemCalls(line, analyze)...)
+		}
+	}
+	return calls
 }

@@ -46,9 +46,11 @@ func (r *running) over() bool {
 
 // Self is a Process of this program, with one argument that tells what to serve.
 func Self(arg string) *Process {
-	self, err := os.Executable()
-	if err != nil {
-		self = os.Args[0]
+	self := "/proc/self/exe" // the same program, also after another release took its place
+	if _, err := os.Stat(self); err != nil {
+		if self, err = os.Executable(); err != nil {
+			self = os.Args[0]
+		}
 	}
 	return &Process{Path: self, Args: []string{os.Args[0], arg}}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -176,9 +177,11 @@ func TestReadsNothing(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	p := process(t)
 	upper(t, p)
-	require.NoError(t, p.running.cmd.Process.Signal(os.Interrupt))
-	upper(t, p)
-	require.True(t, p.Running())
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		require.NoError(t, p.running.cmd.Process.Signal(signal))
+		upper(t, p)
+		require.True(t, p.Running(), signal)
+	}
 }
 
 // With a context that has ended nothing is begun, or ended.

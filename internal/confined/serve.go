@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"syscall"
 	"time"
 )
 
@@ -23,8 +24,8 @@ func Serve(service any, memory uint64) error {
 	}
 	debug.SetGCPercent(400) // there is memory enough, until there is not
 	debug.SetMemoryLimit(int64(memory) / 3 * 2)
-	http.DefaultTransport = refusing{} // nothing asks for anything; this is in case that something does
-	signal.Ignore(os.Interrupt)        // of a terminal: the caller ends the process
+	http.DefaultTransport = refusing{}           // nothing asks for anything; this is in case that something does
+	signal.Ignore(os.Interrupt, syscall.SIGTERM) // of a terminal or a service manager, to all of a group: the caller ends the process
 	out := os.Stdout
 	os.Stdout = os.Stderr // what a library prints goes beside the answers
 	server := rpc.NewServer()

@@ -22,7 +22,8 @@ const (
 	answerTime = 20 * time.Second
 	// suspension is how long policies are not asked after they took their process with them.
 	suspension = 30 * time.Second
-	// recompile is after how long policies are compiled again that could not be.
+	// recompile is after how long at most policies are compiled again that could not be. The first time it is
+	// suspension, which doubles: it may have been the machine that had no time, or no memory.
 	recompile = 5 * time.Minute
 	// idleTime is how long a process is kept that is asked nothing.
 	idleTime = time.Minute
@@ -41,8 +42,8 @@ type child struct {
 	// failed is why the policies are not asked until a time.
 	failed *rollout.Finding
 	until  time.Time
-	// broken says that they could not be compiled the last time; then failed says why.
-	broken bool
+	// broken is how often they could not be compiled, the last times; then failed says why.
+	broken int
 }
 
 // failure says what cannot be done with policies as a whole.
@@ -79,7 +80,7 @@ func (c *child) load(ctx context.Context) (*rollout.Finding, error) {
 	err := c.process.Call(ctx, c.compile, "Load", c.cfg, facts)
 	switch {
 	case err == nil:
-		c.failed, c.broken = nil, false
+		c.failed, c.broken = nil, 0
 		if c.loaded != nil {
 			c.loaded(facts)
 		}
@@ -89,7 +90,8 @@ func (c *child) load(ctx context.Context) (*rollout.Finding, error) {
 	}
 	c.failed = failure(c.cfg, err, "reading and compiling", c.compile)
 	c.failed.Rule = "policy.broken"
-	c.broken, c.until = true, time.Now().Add(recompile)
+	c.until = time.Now().Add(min(suspension<<min(c.broken, 10), recompile))
+	c.broken++
 	return c.failed, nil
 }
 
@@ -100,7 +102,7 @@ func ask[T any](ctx context.Context, c *child, method string, q Question) (T, *r
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.endWhenIdle()
-	was, recovers := c.failed, c.broken
+	was, recovers := c.failed, c.broken > 0
 	failed, err := c.load(ctx)
 	switch {
 	case failed != nil || err != nil:

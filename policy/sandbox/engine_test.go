@@ -247,6 +247,11 @@ func TestCompilingTooLong(t *testing.T) {
 	require.Equal(t, e.Digest(), v.PolicyDigest)
 	require.NotEqual(t, compile(t, policy.Config{Modules: policytest.Modules(deep + "\n# edited\n")}, CompileWithin(500*time.Millisecond)).Digest(), e.Digest())
 
+	require.WithinDuration(t, time.Now().Add(suspension), e.children[0].until, suspension/2, "it may have been the machine")
+	e.children[0].until = time.Time{}
+	require.Equal(t, []string{"policy.broken"}, rulesOf(e.Judge(t.Context(), policytest.Snapshot(t), proposal).Of(ramp.ID)))
+	require.WithinDuration(t, time.Now().Add(2*suspension), e.children[0].until, suspension/2, "less and less often")
+
 	for _, c := range e.children { // as if what was too much for it were gone
 		c.cfg.Modules = policytest.Modules(told)
 	}
