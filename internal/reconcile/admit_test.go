@@ -109,24 +109,30 @@ func (c *crowd) Commit(_ context.Context, commit rollout.Commit) (string, error)
 	}
 	c.commits = append(c.commits, commit)
 	for _, f := range commit.Changes {
-		for i := range c.world.Environments[0].Deployments {
-			record := &c.world.Environments[0].Deployments[i].Record
-			name, below := strings.CutPrefix(f.Path, record.Dir+"/")
-			if !below {
-				continue
-			}
-			if record.Files == nil {
-				record.Files = map[string]rollout.File{}
-			}
-			record.Files[name] = rollout.File{Data: f.Data, Hash: blobHash(f.Data)}
-			docs, problems := v1alpha1.Decode(name, []byte(f.Data))
-			require.Empty(c.t, problems)
-			if routing, ok := docs[0].Object.(*v1alpha1.Routing); ok {
-				record.Routing = routing
+		for _, env := range c.world.Environments {
+			for i := range env.Deployments {
+				c.write(&env.Deployments[i].Record, f)
 			}
 		}
 	}
 	return fmt.Sprint(len(c.commits)), nil
+}
+
+// write brings a change into a record, if it is of that.
+func (c *crowd) write(record *rollout.Record, f rollout.FileChange) {
+	name, below := strings.CutPrefix(f.Path, record.Dir+"/")
+	if !below {
+		return
+	}
+	if record.Files == nil {
+		record.Files = map[string]rollout.File{}
+	}
+	record.Files[name] = rollout.File{Data: f.Data, Hash: blobHash(f.Data)}
+	docs, problems := v1alpha1.Decode(name, []byte(f.Data))
+	require.Empty(c.t, problems)
+	if routing, ok := docs[0].Object.(*v1alpha1.Routing); ok {
+		record.Routing = routing
+	}
 }
 
 func (c *crowd) Raise(_ context.Context, on Subject, call rollout.RoutingCall) error {

@@ -3,11 +3,16 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -65,6 +70,91 @@ func TestSlowRepositoryHoldsNoLoweringUp(t *testing.T) {
 	}()
 	require.NoError(t, <-done, "it was waited for until it came")
 	require.Equal(t, []string{"lower"}, s.calls)
+}
+
+// hanging is a repository whose pushes hang until traffic was taken back. From then on a ramp is seen that is to go.
+type hanging struct {
+	*slow
+	pushing atomic.Bool
+}
+
+func (h *hanging) Commit(ctx context.Context, c rollout.Commit) (string, error) {
+	h.pushing.Store(true)
+	select {
+	case <-h.lowers:
+		return h.slow.Commit(ctx, c)
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+func (h *hanging) Observe(ctx context.Context, c v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
+	o := h.slow.Observe(ctx, c, ask)
+	select {
+	case <-h.lowers:
+	default:
+		if h.pushing.Load() {
+			o.Routing = rollout.RoutingConfig{HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: h.now}
+		}
+	}
+	return o
+}
+
+// A push that hangs does not keep traffic from being taken back.
+func TestHangingPushHoldsNoLoweringUp(t *testing.T) {
+	h := &hanging{slow: &slow{scene: newScene(t), lowers: make(chan struct{})}}
+	r := h.reconciler()
+	r.Committer = h.scene
+	h.once(r)
+	h.ready()
+	r.Source, r.Router, r.Observer, r.Committer, r.Patience = h.scene, h.slow, h, h, 10*time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	report, err := r.Cycle(ctx)
+	require.NoError(t, err)
+	require.Contains(t, h.calls, "lower")
+	require.Len(t, report.Commits, 1, "it was waited for until it came")
+}
+
+// One worker deployment's name in two environments is two worker deployments: what fails for one says nothing of the
+// other.
+func TestFailureIsOfOneEnvironment(t *testing.T) {
+	for _, fails := range []string{"default", "second"} {
+		c := newCrowd(t, "a")
+		c.most = 2
+		second := c.world.Environments[0]
+		second.Environment.Name, second.Environment.ManagerIdentity = "second", "rampart/default"
+		second.Environment.Output.Path = "second"
+		second.Deployments = slices.Clone(second.Deployments)
+		d := &second.Deployments[0]
+		spec := *d.Spec
+		spec.Spec.WorkerOptions.TemporalNamespace = "second"
+		d.Environment, d.Record.Dir, d.Spec = second.Environment, "second/"+d.Deployment.String(), &spec
+		c.world.Environments = append(c.world.Environments, second)
+		r := c.reconciler()
+		r.Router = raisesNothingIn{c, map[string]string{"default": c.world.Environments[0].Deployments[0].Spec.Spec.WorkerOptions.TemporalNamespace, "second": "second"}[fails]}
+		for range 3 {
+			c.now = c.now.Add(time.Minute)
+			report := c.once(r)
+			for _, d := range report.Decisions {
+				require.True(t, d.Snapshot.Failure == nil || d.Snapshot.Environment.Name == fails, "%s fails, %s", fails, d.Snapshot.Environment.Name)
+			}
+		}
+		require.Equal(t, []resync.Key{{Env: fails, Name: d.Deployment}}, slices.Collect(maps.Keys(r.failures)))
+	}
+}
+
+// raisesNothingIn is a Router whose raises in a Temporal namespace fail.
+type raisesNothingIn struct {
+	Router
+	namespace string
+}
+
+func (f raisesNothingIn) Raise(ctx context.Context, on Subject, call rollout.RoutingCall) error {
+	if on.TemporalNamespace == f.namespace {
+		return errors.New("refused")
+	}
+	return nil
 }
 
 // refusing refuses the commits of an environment.

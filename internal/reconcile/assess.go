@@ -61,10 +61,11 @@ type group struct {
 	cycle int
 	// until is when the group stops beginning calls, by the clock of the machine. Zero: it does not stop.
 	until time.Time
-	// mu guards late, and that done is closed.
+	// mu guards late and withdrawn, and that done is closed.
 	mu sync.Mutex
-	// late says that its cycle did not wait for it.
-	late bool
+	// late says that its cycle did not wait for it, withdrawn which worker deployments nothing is raised of any more.
+	late      bool
+	withdrawn map[rollout.Name]bool
 	// done is closed at the end of its work. What follows is read after that.
 	done      chan struct{}
 	took      time.Duration
@@ -124,8 +125,8 @@ func (g *group) wait(n rollout.Name) {
 	g.waiting[n] = true
 }
 
-// batch is what is committed for one environment: what its groups decided.
-type batch struct {
+// assessed is what the groups of one environment decided, which one commit is made of.
+type assessed struct {
 	environment string
 	groups      []*group
 	decisions   []*Decision
@@ -137,7 +138,7 @@ type batch struct {
 	tips []string
 }
 
-func (b *batch) tipsSeen() string { return strings.Join(slices.Compact(b.tips), ", ") }
+func (a *assessed) tipsSeen() string { return strings.Join(slices.Compact(a.tips), ", ") }
 
 // running are the groups that are at work.
 type running struct {
@@ -158,8 +159,8 @@ func (r *Reconciler) Close() { r.running.all.Wait() }
 // assess lets the groups work, beside each other, and gives for each environment what is decided when the wait is over.
 // A group that takes longer goes on, and a later cycle gives what it decided; from then on no cycle waits for its
 // namespace, until a group of it is done in time.
-func (r *Reconciler) assess(ctx context.Context, tip reading, groups []*group) iter.Seq[batch] {
-	return func(yield func(batch) bool) {
+func (r *Reconciler) assess(ctx context.Context, tip reading, groups []*group) iter.Seq[assessed] {
+	return func(yield func(assessed) bool) {
 		r.running.cycle++
 		r.start(ctx, groups)
 		over, end := r.Groups.waiting()
@@ -298,8 +299,8 @@ func (r *Reconciler) work(ctx context.Context, g *group) {
 }
 
 // collect ends the groups of an environment that are done, or only those that raise, and gives what they decided.
-func (r *Reconciler) collect(environment string, raises bool) batch {
-	b := batch{environment: environment, waiting: map[rollout.Name]bool{}}
+func (r *Reconciler) collect(environment string, raises bool) assessed {
+	a := assessed{environment: environment, waiting: map[rollout.Name]bool{}}
 	for _, key := range slices.SortedFunc(maps.Keys(r.running.groups), groupKey.compare) {
 		g := r.running.groups[key]
 		if key.environment != environment || raises && !g.raises {
@@ -310,7 +311,7 @@ func (r *Reconciler) collect(environment string, raises bool) batch {
 			continue
 		}
 		r.dissolve(g)
-		b.groups = append(b.groups, g)
+		a.groups = append(a.groups, g)
 		delete(r.running.slow, key)
 		if r.Groups.Wait > 0 && g.took > r.Groups.Wait {
 			r.running.slow[key] = true
@@ -318,16 +319,27 @@ func (r *Reconciler) collect(environment string, raises bool) batch {
 		if g.raises {
 			continue
 		}
-		maps.Copy(b.waiting, g.waiting)
+		maps.Copy(a.waiting, g.waiting)
 		if g.blind && !g.env.Unrecorded { // decided without the repository: it lowered, and the rest is decided again
 			g.report.more(r.Now())
 			continue
 		}
-		b.late = b.late || g.cycle != r.running.cycle
-		b.decisions = append(b.decisions, g.decisions...)
+		a.late = a.late || g.cycle != r.running.cycle
+		a.decisions = append(a.decisions, g.decisions...)
 	}
-	b.decisions = inOrder(b.decisions)
-	return b
+	a.decisions = inOrder(a.decisions)
+	return a
+}
+
+// served notes the worker deployments that had their turn: they were decided, whatever becomes of the commit.
+func (r *Reconciler) served(a assessed) {
+	for _, g := range a.groups {
+		for key := range g.members() {
+			if !g.waiting[key.Name] {
+				r.resync.Served(key)
+			}
+		}
+	}
 }
 
 // dissolve ends a group that is done, and notes the worker deployments that it had no time for.
@@ -360,7 +372,7 @@ func (r *Reconciler) delete(ctx context.Context, g *group) {
 	for i, d := range g.decisions {
 		var answers []rollout.Deletion
 		for _, id := range d.Plan.Deletions {
-			if g.over() { // the next cycle asks
+			if g.over() || g.isWithdrawn(d.Snapshot.Deployment) { // the next cycle asks
 				break
 			}
 			done, err := r.Versions.DeleteVersion(ctx, SubjectOf(d.Snapshot), id)
@@ -376,7 +388,7 @@ func (r *Reconciler) delete(ctx context.Context, g *group) {
 			s := d.Snapshot
 			s.Deletions = slices.Concat(s.Deletions, answers)
 			g.decisions[i] = Decide(ctx, g.judge, s)
-			g.decisions[i].acted = true
+			g.decisions[i].acted = g.decisions[i].Plan.Lower == nil || d.acted // what was not lowered is not recorded as if it were
 			r.tell(ctx, g.decisions[i])
 		}
 	}

@@ -185,7 +185,7 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 			since, other := r.resync.Waiting(resync.Key{Env: name, Name: a.Deployment}), r.resync.Waiting(resync.Key{Env: name, Name: b.Deployment})
 			return cmp.Or(first(!since.IsZero(), !other.IsZero()), since.Compare(other))
 		})
-		for part := range slices.Chunk(known, cmp.Or(r.BatchSize, DefaultBatchSize)) {
+		for part := range slices.Chunk(known, cmp.Or(r.MaxDue, DefaultMaxDue)) {
 			// One that cannot be read keeps no other's traffic where it is.
 			snapshots, err := r.last.load(here, r.last.Brief(name, part))
 			errs = append(errs, err)
@@ -205,13 +205,7 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 
 // drain ends the groups of an environment that are done. Nothing of what they decided is committed.
 func (r *Reconciler) drain(environment string, report *Report) {
-	b := r.collect(environment, false)
-	for _, g := range b.groups {
-		for _, s := range g.snapshots {
-			if !g.waiting[s.Deployment] {
-				r.resync.Served(resync.KeyOf(&s))
-			}
-		}
-	}
-	report.merge(b, r)
+	a := r.collect(environment, false)
+	r.served(a)
+	report.merge(a, r)
 }

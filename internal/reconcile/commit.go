@@ -38,7 +38,7 @@ func (r *Reconciler) commit(ctx context.Context, tip reading, env rollout.Enviro
 		r.Log.InfoContext(ctx, "committed", "environment", env.Environment.Name, "commit", wrote.hash, "files", len(wrote.commit.Changes))
 		r.last = withRecords(r.last, env.Environment.Name, wrote.decisions)
 	}
-	if wrote.hash == "" && raises(wrote.decisions) && !r.unmoved(ctx, env) {
+	if wrote.hash == "" && raises(wrote.decisions) && !r.unmoved(ctx, env, report) {
 		return nil, fmt.Errorf("the branch moved since the last commit: traffic not raised: %w", rollout.ErrMoved)
 	}
 	if unread != nil { // it keeps no other's traffic where it is
@@ -63,8 +63,8 @@ func (r *Reconciler) admit(ctx context.Context, env rollout.EnvironmentWorld, de
 
 // unmoved reads the output's branch again where nothing was pushed to it, and so nothing compared: what a person
 // committed meanwhile counts.
-func (r *Reconciler) unmoved(ctx context.Context, env rollout.EnvironmentWorld) bool {
-	tip, err := r.tip(ctx)
+func (r *Reconciler) unmoved(ctx context.Context, env rollout.EnvironmentWorld, report *Report) bool {
+	tip, err := r.waitForTip(ctx, report)
 	if err != nil {
 		r.Log.WarnContext(ctx, "the repository could not be read again: traffic is not raised", "error", err)
 		return false
@@ -76,19 +76,19 @@ func (r *Reconciler) unmoved(ctx context.Context, env rollout.EnvironmentWorld) 
 // stillHold gives the decisions that hold on another tip than they were made on. Decisions whose spec, policies or
 // neighbors moved are made again on the same observation. Decisions whose record moved, or that were carried out at
 // least in part, are left to the next cycle, which observes their worker deployments anew.
-func (r *Reconciler) stillHold(ctx context.Context, tip reading, b batch, report *Report) batch {
-	env, ok := tip.environment(b.environment)
+func (r *Reconciler) stillHold(ctx context.Context, tip reading, a assessed, report *Report) assessed {
+	env, ok := tip.environment(a.environment)
 	if !ok {
-		report.note(b.decisions...)
-		b.decisions = nil
-		return b
+		report.note(a.decisions...)
+		a.decisions = nil
+		return a
 	}
 	shared, hash := r.shared(env), resync.NewConnectionHash()
 	var kept, moved []*Decision
-	for _, d := range b.decisions {
+	for _, d := range a.decisions {
 		row := tip.row(keyOf(d))
 		switch {
-		case row == nil, recordOf(row) != d.Snapshot.Record.Tree, r.isOld(d) && !d.acted:
+		case row == nil, recordOf(row) != d.Snapshot.Record.Tree, r.isOld(d):
 			r.leave(ctx, d, report)
 		case resync.InputsOfKnown(row, *shared, hash) == d.inputs && (d.acted || !d.newcomer()):
 			kept = append(kept, d)
@@ -98,8 +98,8 @@ func (r *Reconciler) stillHold(ctx context.Context, tip reading, b batch, report
 			moved = append(moved, d)
 		}
 	}
-	b.decisions = inOrder(kept, r.decideAgain(ctx, tip, env, moved, report))
-	return b
+	a.decisions = inOrder(kept, r.decideAgain(ctx, tip, env, moved, report))
+	return a
 }
 
 // oldest is how old the facts of a decision may be that is committed. It is far older than a group takes: its

@@ -36,9 +36,9 @@ type Reconciler struct {
 	// RefusedGrace is how long the repository may reject the bot's credentials before the bot exits.
 	// Zero: DefaultRefusedGrace.
 	RefusedGrace time.Duration
-	// BatchSize is how many worker deployments of an environment one cycle decides at most; the next cycle follows at
-	// once with the others. Zero: DefaultBatchSize.
-	BatchSize int
+	// MaxDue is how many worker deployments of an environment one cycle decides at most; the next cycle follows at
+	// once with the others. Zero: DefaultMaxDue.
+	MaxDue int
 	// Groups bound the work in one Temporal namespace. The zero value sets no bounds: a cycle waits for everything.
 	Groups GroupLimits
 
@@ -52,7 +52,7 @@ type Reconciler struct {
 	// last is what was read last, for when the repository is away; nil before the first reading.
 	last *reading
 	// failures are why calls and commits failed, for the next status. No decision depends on them.
-	failures map[rollout.Name]*rollout.Problem
+	failures map[resync.Key]*rollout.Problem
 	// refused are the commits that protected branches rejected last, by environment: the same is not pushed again soon.
 	refused map[string]refusal
 	// pauses are those of environments whose commits failed, and of the repository where it could not be read.
@@ -99,7 +99,7 @@ const MaxTries = 8
 // stays at work: it lowers as soon as it can, and the first cycle after its end commits and raises what it decided.
 // Until its end, about a minute later at most, its worker deployments are in no other group.
 //
-// While the repository cannot be read, survey fails, and has traffic lowered by what was read last. A commit that
+// While the repository cannot be read, survey fails, and lowers traffic by what was read last (blind.go). A commit that
 // fails pauses the commits and raises of its environment for some seconds; its traffic is lowered all the same.
 //
 // A fact that decisions see is read in assess, and handed to them in a rollout.Snapshot: rules and policies read
@@ -122,9 +122,9 @@ func (r *Reconciler) Cycle(ctx context.Context) (Report, error) {
 	groups, err := r.due(ctx, tip, &report)
 	errs := []error{err} // about files that could not be read: the others go on
 
-	for batch := range r.assess(ctx, tip, groups) { // one for each environment
-		if tip, err = r.commitAndRaise(ctx, tip, batch, &report); err != nil {
-			errs = append(errs, &EnvironmentError{batch.environment, err})
+	for decided := range r.assess(ctx, tip, groups) { // one for each environment
+		if tip, err = r.commitAndRaise(ctx, tip, decided, &report); err != nil {
+			errs = append(errs, &EnvironmentError{decided.environment, err})
 		}
 	}
 	return report, errors.Join(errs...)
@@ -132,34 +132,35 @@ func (r *Reconciler) Cycle(ctx context.Context) (Report, error) {
 
 // commitAndRaise commits what was decided for an environment, then raises traffic. It gives the newest reading.
 //
-// The decisions may be older than the branch: somebody pushed meanwhile, the bot itself committed for another
-// environment, or a late group made them in an earlier cycle. Then the branch is read again, and
-// those that still hold go on; the others are made again in the next cycle.
-func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, b batch, report *Report) (newest reading, err error) {
-	report.merge(b, r)
-	if r.pauses.has(b.environment, r.Now()) { // its last commit failed: traffic was lowered, the rest is decided later
-		report.note(b.decisions...)
+// The decisions may be older than the branch: a late group made them in an earlier cycle, the bot itself committed for
+// another environment, or somebody pushed meanwhile, which the bot's own push shows (rollout.ErrMoved). Then the branch
+// is read again, and those that still hold go on; the others are made again in the next cycle.
+func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, a assessed, report *Report) (newest reading, err error) {
+	report.merge(a, r)
+	if r.pauses.has(a.environment, r.Now()) { // its last commit failed: traffic was lowered, the rest is decided later
+		report.note(a.decisions...)
 		return tip, nil
 	}
-	defer func() { r.pauses.note(b.environment, r.Now(), err) }()
+	r.served(a)
+	defer func() { r.pauses.note(a.environment, r.Now(), err) }()
 	for try := range MaxTries {
 		if ctx.Err() != nil {
 			return tip, ctx.Err()
 		}
-		if try > 0 || b.late || len(report.Commits) > 0 {
-			next, err := r.surveyAgain(ctx, try)
+		if try > 0 || a.late || len(report.Commits) > 0 {
+			next, err := r.surveyAgain(ctx, try, report)
 			if err != nil {
 				return tip, err
 			}
-			tip, b = next, r.stillHold(ctx, next, b, report)
+			tip, a = next, r.stillHold(ctx, next, a, report)
 		}
-		env, ok := tip.environment(b.environment)
+		env, ok := tip.environment(a.environment)
 		if !ok {
 			return tip, nil // it is not in the configuration any more
 		}
-		committed, err := r.commit(ctx, tip, env, b.decisions, report)
+		committed, err := r.commit(ctx, tip, env, a.decisions, report)
 		if err == nil {
-			err = r.raise(ctx, env, committed, b.waiting, report)
+			err = r.raise(ctx, env, committed, a.waiting, report)
 		}
 		switch {
 		case err == nil:
@@ -170,9 +171,9 @@ func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, b batch, r
 		case !errors.Is(err, rollout.ErrMoved):
 			return tip, err
 		}
-		b.tips = append(b.tips, env.Base)
-		r.Log.InfoContext(ctx, "the branch moved: starting over", "environment", b.environment, "try", try+1, "error", err)
+		a.tips = append(a.tips, env.Base)
+		r.Log.InfoContext(ctx, "the branch moved: starting over", "environment", a.environment, "try", try+1, "error", err)
 	}
 	return tip, fmt.Errorf("gave up after %d attempts: the branch kept moving (tips seen: %s): %w",
-		MaxTries, b.tipsSeen(), rollout.ErrMoved)
+		MaxTries, a.tipsSeen(), rollout.ErrMoved)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -13,9 +14,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// DefaultBatchSize is how many worker deployments of an environment one cycle decides unless the Reconciler says
+// DefaultMaxDue is how many worker deployments of an environment one cycle decides unless the Reconciler says
 // otherwise. Temporal describes some 50 in a second, and traffic is not raised on facts that are a minute old.
-const DefaultBatchSize = 1000
+const DefaultMaxDue = 1000
 
 // due finds the worker deployments that need a look, loads them, and groups them by environment and Temporal namespace.
 // What cannot be loaded is in the error, and due again in the next cycle.
@@ -24,6 +25,7 @@ func (r *Reconciler) due(ctx context.Context, tip reading, report *Report) ([]*g
 	resting := make([][]*resync.Row, len(tip.World.Environments))
 	due := make([][]*rollout.Known, len(tip.World.Environments))
 	for i, env := range tip.World.Environments {
+		r.withdraw(ctx, tip, env)
 		due[i], resting[i] = r.split(env)
 	}
 	r.resync.AskLists(ctx, r.Lister, r.Log)
@@ -31,7 +33,7 @@ func (r *Reconciler) due(ctx context.Context, tip reading, report *Report) ([]*g
 	var errs []error
 	for i, env := range tip.World.Environments {
 		rows := append(due[i], r.moved(ctx, env, resting[i])...)
-		snapshots, err := r.load(ctx, tip, env, r.batchOf(env, rows, report))
+		snapshots, err := r.load(ctx, tip, env, r.firstDue(env, rows, report))
 		errs = append(errs, err)
 		groups = append(groups, r.group(env, snapshots)...)
 	}
@@ -48,6 +50,7 @@ func (r *Reconciler) forgetGone(tip reading) {
 	r.resync.Forget(gone, there)
 	r.running.forget(gone, there)
 	r.absence.forget(gone, there)
+	maps.DeleteFunc(r.failures, func(key resync.Key, _ *rollout.Problem) bool { return gone(key) })
 }
 
 // split divides an environment's worker deployments: those that are due by Git or by their time, and those that rest
@@ -60,7 +63,7 @@ func (r *Reconciler) split(env rollout.EnvironmentWorld) (due []*rollout.Known, 
 		if r.running.has(key) {
 			continue
 		}
-		if r.Lister != nil && r.failures[k.Deployment] == nil {
+		if r.Lister != nil && r.failures[key] == nil {
 			if row := r.resync.Resting(key, k, shared, hash, now); row != nil {
 				resting = append(resting, row)
 				continue
@@ -83,10 +86,10 @@ func (r *Reconciler) moved(ctx context.Context, env rollout.EnvironmentWorld, re
 	return moved
 }
 
-// batchOf gives the rows that this cycle decides, at most BatchSize: those that waited longest first, then those that
+// firstDue gives the rows that this cycle decides, at most MaxDue: those that waited longest first, then those that
 // have a record, since they may have traffic to be lowered. A commit that may have to be proposed is not divided.
-func (r *Reconciler) batchOf(env rollout.EnvironmentWorld, rows []*rollout.Known, report *Report) []*rollout.Known {
-	most := cmp.Or(r.BatchSize, DefaultBatchSize)
+func (r *Reconciler) firstDue(env rollout.EnvironmentWorld, rows []*rollout.Known, report *Report) []*rollout.Known {
+	most := cmp.Or(r.MaxDue, DefaultMaxDue)
 	if r.proposes(rollout.Commit{Environment: env.Environment}) {
 		most = math.MaxInt
 	}
@@ -136,7 +139,7 @@ func (r *Reconciler) load(ctx context.Context, tip reading, env rollout.Environm
 	defer release()
 	snapshots, err := tip.load(ctx, tip.Brief(env.Environment.Name, rows))
 	for i := range snapshots {
-		snapshots[i].Failure = r.failures[snapshots[i].Deployment]
+		snapshots[i].Failure = r.failures[resync.KeyOf(&snapshots[i])]
 	}
 	r.review(env, snapshots)
 	return r.withOrigins(ctx, env, snapshots), err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -341,6 +342,45 @@ func TestHangingRaiseHoldsNoOtherUp(t *testing.T) {
 		require.Contains(t, c.calls, "a SetRamp")
 		require.Empty(t, r.running.slow, "it is waited for again")
 	})
+}
+
+// A late group raises nothing of what somebody took back, or put on hold, while it was at work on others.
+func TestLateGroupRaisesNothingThatWasTakenBack(t *testing.T) {
+	for name, change := range map[string]func(*rollout.Snapshot){
+		"nothing": func(*rollout.Snapshot) {},
+		"spec":    func(s *rollout.Snapshot) { s.Git.SpecBlob = "another" },
+		"record": func(s *rollout.Snapshot) {
+			s.Record.Files = maps.Clone(s.Record.Files)
+			s.Record.Files["routing.yaml"] = rollout.File{Data: "another", Hash: "another"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrowd(t, "a", "b")
+				c.most, c.now = 2, time.Now()
+				r := c.reconciler()
+				c.once(r)
+				r.Groups, r.Router = DefaultGroupLimits(), tenSeconds{c}
+				c.once(r)
+				require.NotEmpty(t, r.running.groups, "it is late")
+				change(&c.world.Environments[0].Deployments[1])
+				c.once(r)
+				time.Sleep(r.Groups.Time)
+				synctest.Wait()
+				require.Equal(t, name == "nothing", slices.Contains(c.calls, "b SetRamp"), "%q", c.calls)
+				require.Contains(t, c.calls, "a SetRamp")
+				r.Close()
+			})
+		})
+	}
+}
+
+// tenSeconds is a Router whose raises take ten seconds.
+type tenSeconds struct{ Router }
+
+func (s tenSeconds) Raise(ctx context.Context, on Subject, call rollout.RoutingCall) error {
+	time.Sleep(10*time.Second - time.Millisecond)
+	return s.Router.Raise(ctx, on, call)
 }
 
 // slowRaise is a Router whose raises take a second, and fail where they are given up.

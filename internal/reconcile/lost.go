@@ -34,7 +34,7 @@ func (p *Planner) withLost(ctx context.Context, g *group, seen []rollout.Snapsho
 	if err != nil {
 		return seen
 	}
-	found, err := p.Records.Recorded(ctx, g.env.Environment, lost)
+	found, err := p.Records.Recorded(soon, g.env.Environment, lost)
 	release()
 	if err != nil {
 		p.Log.WarnContext(ctx, "versions that Git lost could not be looked for", "environment", g.env.Environment.Name, "error", err)

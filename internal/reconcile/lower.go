@@ -69,7 +69,7 @@ func (r *Reconciler) lowerEach(ctx context.Context, g *group, decisions []*Decis
 func (r *Reconciler) notLowered(ctx context.Context, g *group, d *Decision) *Decision {
 	s := d.Snapshot
 	s.Failure = nil
-	s.Observation = rollout.Observation{At: s.Observation.At, Problem: g.report.problems[d.Plan.Deployment]}
+	s.Observation = rollout.Observation{At: s.Observation.At, Problem: g.report.problems[keyOf(d)]}
 	again := Decide(ctx, g.judge, s)
 	r.tell(ctx, again)
 	return again

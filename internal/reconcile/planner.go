@@ -71,6 +71,8 @@ type Decision struct {
 	acted bool
 	// inputs are those that it was made on.
 	inputs resync.Inputs
+	// wrote is routing.yaml as it was committed; "": it was not written.
+	wrote string
 }
 
 // Observe reads the world and Temporal: one snapshot for each worker deployment, by environment.

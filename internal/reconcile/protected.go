@@ -25,11 +25,13 @@ type refusal struct {
 }
 
 // push pushes a commit, unless a protected branch refused the same a short while ago.
-func (r *Reconciler) push(ctx context.Context, commit rollout.Commit) (string, error) {
+func (r *Reconciler) push(ctx context.Context, commit rollout.Commit, report *Report) (hash string, err error) {
 	env := commit.Environment.Name
+	push := func() { hash, err = r.Committer.Commit(ctx, commit) }
 	if !r.proposes(commit) {
 		delete(r.refused, env)
-		return r.Committer.Commit(ctx, commit)
+		r.patiently(ctx, report, push)
+		return hash, err
 	}
 	id, err := identityOf(commit)
 	if err != nil {
@@ -38,7 +40,7 @@ func (r *Reconciler) push(ctx context.Context, commit rollout.Commit) (string, e
 	if was, ok := r.refused[env]; ok && was.commit == id && r.Now().Before(was.until) {
 		return "", fmt.Errorf("refused a short while ago: %w", rollout.ErrProtected)
 	}
-	hash, err := r.Committer.Commit(ctx, commit)
+	r.patiently(ctx, report, push)
 	switch {
 	case err == nil:
 		delete(r.refused, env)

@@ -16,7 +16,7 @@ import (
 // no time for.
 func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, waiting map[rollout.Name]bool,
 	report *Report) error {
-	if !env.Unrecorded && !r.confirmed(ctx, env, decisions) {
+	if !env.Unrecorded && !r.confirmed(ctx, env, decisions, report) {
 		return fmt.Errorf("the specs changed while %s was pushed: %w", env.Environment.Output.Branch, rollout.ErrMoved)
 	}
 	report.Decisions, report.LookedAt = append(report.Decisions, decisions...), report.LookedAt+len(decisions)
@@ -60,7 +60,7 @@ func (r *Reconciler) raising(ctx context.Context, env rollout.EnvironmentWorld, 
 // carryOut starts what a decision starts, and moves its traffic up. It reports whether any of that was done.
 func (r *Reconciler) carryOut(ctx context.Context, g *group, d *Decision) (done bool) {
 	failed, report := false, &g.report
-	if g.over() || ctx.Err() != nil {
+	if g.over() || g.isWithdrawn(d.Snapshot.Deployment) || ctx.Err() != nil {
 		r.postpone(g, d)
 		return false
 	}
@@ -89,7 +89,7 @@ func (r *Reconciler) carryOut(ctx context.Context, g *group, d *Decision) (done 
 	}
 	batches := r.startBatches(ctx, d, report)
 	if !failed && !batches.failed && d.Plan.Row != "" {
-		report.healed = append(report.healed, d.Plan.Deployment)
+		report.healed = append(report.healed, keyOf(d))
 	}
 	return done || batches.started
 }
@@ -105,7 +105,7 @@ func raises(decisions []*Decision) bool {
 }
 
 // confirmed reads the specs' branch again where the output is on another one: the push did not compare it.
-func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision) bool {
+func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) (ok bool) {
 	if env.Environment.Output.Branch == "" {
 		return true
 	}
@@ -125,7 +125,7 @@ func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld
 		return false
 	}
 	defer release()
-	ok, err := r.Committer.Confirm(ctx, specs)
+	r.patiently(ctx, report, func() { ok, err = r.Committer.Confirm(ctx, specs) })
 	if err != nil {
 		r.Log.WarnContext(ctx, "the specs' branch could not be read again: traffic is not raised", "error", err)
 	}
@@ -167,7 +167,7 @@ func (r *Reconciler) notDone(ctx context.Context, d *Decision, report *Report, e
 
 // fail notes that a plan was not carried out, for the report and the next status.
 func (r *Reconciler) fail(ctx context.Context, d *Decision, report *Report, p rollout.Problem) {
-	report.problems[d.Plan.Deployment] = &p
+	report.problems[keyOf(d)] = &p
 	report.Failures[d.Plan.Deployment.String()] = p.Message
 	r.Log.ErrorContext(ctx, "plan not carried out", "deployment", d.Plan.Deployment.String(), "reason", string(p.Reason), "error", p.Message)
 }

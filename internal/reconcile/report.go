@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -27,31 +28,31 @@ type Report struct {
 	More bool `json:"more,omitempty"`
 
 	made     []Made
-	problems map[rollout.Name]*rollout.Problem
+	problems map[resync.Key]*rollout.Problem
 	// healed are the worker deployments for which everything was carried out.
-	healed []rollout.Name
+	healed []resync.Key
 }
 
 func newReport() Report {
-	return Report{Failures: map[string]string{}, problems: map[rollout.Name]*rollout.Problem{}}
+	return Report{Failures: map[string]string{}, problems: map[resync.Key]*rollout.Problem{}}
 }
 
 // merge takes over what groups reported. It drops the failures of healed worker deployments, and settles the decisions
 // of groups that raise.
-func (report *Report) merge(b batch, r *Reconciler) {
-	for _, g := range b.groups {
+func (report *Report) merge(a assessed, r *Reconciler) {
+	for _, g := range a.groups {
 		report.made = append(report.made, g.report.made...)
 		maps.Copy(report.Failures, g.report.Failures)
 		maps.Copy(report.problems, g.report.problems)
-		for _, n := range g.report.healed {
-			delete(r.failures, n)
-			delete(report.problems, n)
+		for _, key := range g.report.healed {
+			delete(r.failures, key)
+			delete(report.problems, key)
 		}
 		if g.report.More {
 			report.more(r.Now())
 		}
 		if g.raises {
-			r.settle(g.env, g.decisions, g.waiting, report)
+			r.settle(g.env, g.decisions, report)
 		}
 	}
 }
@@ -79,7 +80,7 @@ func (r *Reconciler) end(ctx context.Context, report *Report) {
 		r.Decisions.Record(ctx, report.made)
 	}
 	if r.failures == nil {
-		r.failures = map[rollout.Name]*rollout.Problem{}
+		r.failures = map[resync.Key]*rollout.Problem{}
 	}
 	maps.Copy(r.failures, report.problems)
 }

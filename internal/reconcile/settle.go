@@ -12,14 +12,11 @@ import (
 
 // settle notes which worker deployments need no look for a while. After a commit their records have another hash, so
 // they get one more look.
-func (r *Reconciler) settle(env rollout.EnvironmentWorld, decisions []*Decision, waiting map[rollout.Name]bool, report *Report) {
+func (r *Reconciler) settle(env rollout.EnvironmentWorld, decisions []*Decision, report *Report) {
 	for _, d := range decisions {
 		report.NextDue = earlier(report.NextDue, d.Plan.NextDue)
 		key := keyOf(d)
 		r.resync.Drop(key)
-		if !waiting[d.Snapshot.Deployment] {
-			r.resync.Served(key)
-		}
 		if !d.Plan.Settled || d.Snapshot.Record.Tree == "" || d.Snapshot.Connection == nil || d.Snapshot.Spec == nil || inReview(d) {
 			continue
 		}
@@ -66,7 +63,7 @@ func said(facts map[string]rollout.Fact) string {
 // Remember gives which worker deployments are settled, and on what. Those with which something went wrong are not among
 // them.
 func (r *Reconciler) Remember() any {
-	return r.resync.Remember(r.Now(), func(key resync.Key) bool { return r.failures[key.Name] != nil })
+	return r.resync.Remember(r.Now(), func(key resync.Key) bool { return r.failures[key] != nil })
 }
 
 // Recall takes which worker deployments were settled in an earlier run.

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/resync"
+	"github.com/rampart-gitops/rampart/internal/retry"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -58,40 +58,43 @@ func (r *Reconciler) survey(ctx context.Context, report *Report) (reading, error
 }
 
 // surveyAgain reads the tip once more in a cycle, before a try, from 0.
-func (r *Reconciler) surveyAgain(ctx context.Context, try int) (reading, error) {
+func (r *Reconciler) surveyAgain(ctx context.Context, try int, report *Report) (reading, error) {
 	if try > 0 {
-		if err := sleep(ctx, Backoff(try)); err != nil {
+		if err := retry.Sleep(ctx, retry.Pause(try)); err != nil {
 			return reading{}, err
 		}
 	}
-	tip, err := r.tip(ctx)
+	tip, err := r.waitForTip(ctx, report)
 	if err != nil {
 		return tip, err
 	}
 	return r.keep(tip), nil
 }
 
-// waitForTip reads the tip. A repository that does not answer, or answers slowly, does not keep broken builds their
-// traffic.
-func (r *Reconciler) waitForTip(ctx context.Context, report *Report) (reading, error) {
+// waitForTip reads the tip, patiently.
+func (r *Reconciler) waitForTip(ctx context.Context, report *Report) (tip reading, err error) {
+	r.patiently(ctx, report, func() { tip, err = r.tip(ctx) })
+	return tip, err
+}
+
+// patiently does something that waits for the repository. Where that takes long, traffic is lowered meanwhile by what
+// was read last: a repository that does not answer, or answers slowly, does not keep broken builds their traffic.
+func (r *Reconciler) patiently(ctx context.Context, report *Report, wait func()) {
 	if r.last == nil {
-		return r.tip(ctx)
+		wait()
+		return
 	}
-	type answer struct {
-		tip reading
-		err error
-	}
-	came := make(chan answer, 1)
+	done := make(chan struct{})
 	go func() {
-		tip, err := r.tip(ctx)
-		came <- answer{tip, err}
+		defer close(done)
+		wait()
 	}()
 	patience := time.NewTicker(cmp.Or(r.Patience, DefaultPatience))
 	defer patience.Stop()
 	for {
 		select {
-		case a := <-came:
-			return a.tip, a.err
+		case <-done:
+			return
 		case <-patience.C:
 			r.Log.WarnContext(ctx, "the repository does not answer yet: traffic is lowered by what was read last")
 			if err := r.lowerBlind(ctx, report); err != nil && ctx.Err() == nil {
@@ -145,24 +148,6 @@ func Surveyed(world rollout.World) (survey rollout.Survey, load func(context.Con
 		return out
 	}
 	return rollout.Survey{World: world, Brief: brief}, func(_ context.Context, s []rollout.Snapshot) ([]rollout.Snapshot, error) { return s, nil }
-}
-
-// Backoff is the pause before a try, from 1. It doubles from 50 ms, with jitter so that two writers do not keep
-// meeting.
-func Backoff(try int) time.Duration {
-	d := 50 * time.Millisecond << try
-	return d/2 + rand.N(d/2)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
 
 // row finds a worker deployment; nil: it is not there.

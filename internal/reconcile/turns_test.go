@@ -26,12 +26,12 @@ func (a *asks) Propose(_ context.Context, _ rollout.EnvironmentWorld, decisions 
 	return false
 }
 
-// Where many are due, each cycle decides a batch, and asks for the next one at once. Those that waited come first.
+// Where many are due, each cycle decides some, and asks for the next cycle at once. Those that waited come first.
 func TestManyAreDecidedInBatches(t *testing.T) {
 	c, desk := newCrowd(t, "a", "b", "c", "d", "e"), &asks{desk: &desk{}}
 	c.most = 5
 	r := c.reconciler()
-	r.BatchSize, r.Proposer = 2, desk
+	r.MaxDue, r.Proposer = 2, desk
 	m := logged(c.scene, r)
 	var decided [][]string
 	for range 3 {
@@ -44,7 +44,7 @@ func TestManyAreDecidedInBatches(t *testing.T) {
 	}
 	require.Equal(t, [][]string{{"a", "b"}, {"c", "d"}, {"a", "e"}}, decided, "one that waited, then one that has a record")
 	require.Equal(t, decided, desk.about)
-	require.Len(t, m.cycles, 3, "each batch is recorded")
+	require.Len(t, m.cycles, 3, "what each cycle decides is recorded")
 	for _, d := range c.world.Environments[0].Deployments {
 		require.NotNil(t, d.Record.Routing, d.Deployment)
 	}
@@ -63,7 +63,7 @@ func TestWhatMayBeProposedIsNotDivided(t *testing.T) {
 	c.most = 5
 	c.world.Environments[0].Environment.PullRequests.OnProtectedBranch = v1alpha1.ProposeCommits
 	r := c.reconciler()
-	r.BatchSize, r.Proposer = 2, desk
+	r.MaxDue, r.Proposer = 2, desk
 	r.Committer = commits(func(context.Context, rollout.Commit) (string, error) {
 		return "", fmt.Errorf("push: %w", rollout.ErrProtected)
 	})
@@ -81,7 +81,7 @@ func TestRefusedTurnHoldsNoOtherUp(t *testing.T) {
 	c, desk := newCrowd(t, "a", "b", "c", "d"), &asks{desk: &desk{}}
 	c.most = 4
 	r := c.reconciler()
-	r.BatchSize, r.Proposer = 2, desk
+	r.MaxDue, r.Proposer = 2, desk
 	r.Committer = commits(func(ctx context.Context, commit rollout.Commit) (string, error) {
 		if strings.Contains(commit.Changes[0].Path, "/a/") {
 			return "", errors.New("refused")
@@ -97,6 +97,26 @@ func TestRefusedTurnHoldsNoOtherUp(t *testing.T) {
 	report := c.once(r)
 	require.Len(t, report.Commits, 1)
 	require.Equal(t, []string{"c", "d"}, namesDecided(report.Decisions))
+}
+
+// Commits that fail again and again keep none from its turn: each is decided, and so may be lowered.
+func TestFailingCommitsKeepNoneFromItsTurn(t *testing.T) {
+	c := newCrowd(t, "a", "b", "c", "d", "e", "f")
+	c.most = 6
+	r := c.reconciler()
+	r.MaxDue = 2
+	r.Committer = commits(func(context.Context, rollout.Commit) (string, error) { return "", errors.New("refused") })
+	m := logged(c.scene, r)
+	seen := map[string]bool{}
+	for range 3 {
+		_, err := r.Cycle(t.Context())
+		require.ErrorContains(t, err, "refused")
+		for _, made := range m.cycles[len(m.cycles)-1] {
+			seen[made.Plan.Deployment.Name] = true
+		}
+		c.now = c.now.Add(2 * maxPause)
+	}
+	require.Len(t, seen, 6)
 }
 
 // moving is a Committer of another branch than that of the specs, which moved when it is asked for the first time.
@@ -143,12 +163,12 @@ func (a *away) Read(ctx context.Context) (rollout.World, error) {
 	return a.fleet.Read(ctx)
 }
 
-// A repository that goes away after the first batch does not keep the traffic of the others where it is.
+// A repository that goes away after the first cycle does not keep the traffic of the others where it is.
 func TestTrafficOfLaterBatchesIsLoweredWithoutTheRepository(t *testing.T) {
 	f := newFleet(t, 3)
 	source := &away{fleet: f, reads: 1}
 	r := f.reconciler()
-	r.BatchSize, r.Source, r.Metrics = 2, source, nil
+	r.MaxDue, r.Source, r.Metrics = 2, source, nil
 	for i := range 3 {
 		f.observed[f.name(i)] = rollout.RoutingConfig{Current: f.target(), CurrentChangedAt: f.now}
 	}
@@ -172,7 +192,7 @@ func TestEnvironmentsThatComeAndGo(t *testing.T) {
 	second.Deployments[0].Environment.Name = "second"
 	c.world.Environments = append(c.world.Environments, second)
 	r := c.reconciler()
-	r.BatchSize = 2
+	r.MaxDue = 2
 	var of []string
 	r.Committer = commits(func(_ context.Context, commit rollout.Commit) (string, error) {
 		of = append(of, commit.Environment.Name)

@@ -58,7 +58,7 @@ func (n *narrow) pass(t *testing.T, r *Reconciler, slots int, names ...string) [
 		rows = append(rows, &rollout.Known{Deployment: s.Deployment, Full: &s})
 	}
 	g := &group{env: env}
-	for _, k := range r.batchOf(env, rows, &Report{}) {
+	for _, k := range r.firstDue(env, rows, &Report{}) {
 		g.snapshots = append(g.snapshots, *k.Full)
 	}
 	seen := r.observe(t.Context(), g, g.snapshots)

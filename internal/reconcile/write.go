@@ -28,7 +28,8 @@ func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, de
 		if err != nil || len(commit.Changes) == 0 {
 			return out, err
 		}
-		if out.hash, err = r.push(ctx, commit); err == nil {
+		if out.hash, err = r.push(ctx, commit, report); err == nil {
+			noteWritten(parts)
 			return out, nil
 		}
 		unwritable := rollout.Unwritable(err)

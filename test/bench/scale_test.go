@@ -418,7 +418,7 @@ func (s *scale) first() {
 	}
 	b := startBot(s, botConfig{URL: url, Cache: s.TempDir()})
 	a := b.cycle()
-	require.Len(s, a.Commits, (s.fleet.Deployments+reconcile.DefaultBatchSize-1)/reconcile.DefaultBatchSize)
+	require.Len(s, a.Commits, (s.fleet.Deployments+reconcile.DefaultMaxDue-1)/reconcile.DefaultMaxDue)
 	require.Equal(s, s.fleet.Deployments, strings.Count("\n"+repo.Git("ls-tree", "-r", "--name-only", "main"), "/deployment.yaml"))
 	repo.Fsck()
 	s.table.row("first render of all, pushed").add(cost{a.Wall, a.CPU}, cost{})

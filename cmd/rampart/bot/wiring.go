@@ -135,7 +135,7 @@ func newReconciler(a *cmdutil.App, f botFlags, with *connected) (*reconcile.Reco
 	bot := &reconcile.Reconciler{Planner: planner, Committer: countedCommitter{with.repo, f.metrics}, Router: countedRouter{port, f.metrics},
 		Versions: port, Lister: with.pool, Prefetcher: with.repo}
 	if f.once { // no cycle follows that could do the rest
-		bot.BatchSize = math.MaxInt
+		bot.MaxDue = math.MaxInt
 	} else {
 		planner.SlotPatience, planner.ClusterPatience = reconcile.DefaultSlotPatience, 0
 		bot.Groups = reconcile.DefaultGroupLimits()
