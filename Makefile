@@ -202,7 +202,7 @@ crds-current: $(GENERATOR) # fails if they are not what the types make
 	$(CRDS) paths=./install/schemas output:crd:dir=$(BIN)/install/schemas
 	@for f in install/crds/*.yaml install/schemas/*.yaml; do diff -u $$f $(BIN)/$$f || { echo "$$f is not what the types make: make crds"; exit 1; }; done
 
-# The Kubernetes and the Flux that tests run: once, ten minutes. They are of one module, so that what they share is compiled once.
+# The Kubernetes and the Flux that tests run: once, six minutes. They are of one module, so that what they share is compiled once.
 KUBE := $(BIN)/kubernetes-$(KUBERNETES)
 .PHONY: kubernetes flux argocd
 kubernetes: $(KUBE)/kubectl ## the API server, the controllers and the kubectl that tests run, in bin/

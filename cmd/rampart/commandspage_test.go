@@ -76,7 +76,7 @@ var cell = strings.NewReplacer("|", `\|`, "<", `\<`, "*", `\*`)
 func flagTable(page *strings.Builder, flags *pflag.FlagSet) {
 	page.WriteString("| flag | default | variable | |\n| --- | --- | --- | --- |\n")
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || !cmdutil.Configurable(f.Name) {
+		if f.Hidden || f.Name == "help" {
 			return
 		}
 		name := "--" + f.Name
@@ -86,7 +86,10 @@ func flagTable(page *strings.Builder, flags *pflag.FlagSet) {
 		if kind, _ := pflag.UnquoteUsage(f); kind != "" {
 			name += " " + kind
 		}
-		variable := "`" + cmdutil.VariableOf(f.Name) + "`"
+		variable := ""
+		if cmdutil.Configurable(f.Name) {
+			variable = "`" + cmdutil.VariableOf(f.Name) + "`"
+		}
 		fmt.Fprintf(page, "| `%s` | %s | %s | %s |\n", name, shownDefault(f), variable, cell.Replace(f.Usage))
 	})
 }
