@@ -67,7 +67,7 @@ func noteWritten(parts []Part) {
 	for _, part := range parts {
 		for _, f := range part.Files {
 			if path.Base(f.Path) == layout.Routing {
-				part.Decision.wrote = f.Data
+				part.wrote = f.Data
 			}
 		}
 	}

@@ -117,7 +117,7 @@ func Closest(name string, known []string) string {
 		return ""
 	}
 	name = strings.ToLower(name)
-	best, bestDistance := "", max(1, len(name)/3)+1
+	best, bestDistance := "", min(max(1, len(name)/3), len(name)-1)+1
 	part, parts := "", 0
 	for _, k := range known {
 		lower := strings.ToLower(k)
