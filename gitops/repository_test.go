@@ -3,6 +3,7 @@ package gitops
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -319,6 +320,44 @@ func TestSurveyOfTemplates(t *testing.T) {
 		require.Len(t, is[0].Resources, 1)
 		r.Commit(gittest.Commit{Write: map[string]string{"README": "x"}})
 	}
+}
+
+// What was surveyed can be filled in while a push hangs: traffic is lowered by it meanwhile.
+func TestFillsWhileItPushes(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	write := map[string]string{}
+	for i := range 20 {
+		name := fmt.Sprint("x", i)
+		write[name+".yaml"] = specYAML("shop", name, "i:1")
+		write["deploy/shop/"+name+"/routing.yaml"] = routingYAML(name, name+".yaml")
+	}
+	r.Commit(gittest.Commit{Write: write})
+	began, over := filepath.Join(r.Dir, "began"), filepath.Join(r.Dir, "over")
+	r.Hook("pre-receive", "touch "+began+"; until test -e "+over+"; do sleep 0.02; done")
+	repo := open(t, r)
+	survey, fill, err := repo.Survey(t.Context())
+	require.NoError(t, err)
+	env := survey.World.Environments[0]
+	require.Len(t, env.Known, 20)
+	pushed := make(chan error, 1)
+	go func() {
+		_, err := repo.Commit(context.Background(), rollout.Commit{Environment: env.Environment, Base: env.Base, Message: "hangs\n",
+			Changes: []rollout.FileChange{{Path: "deploy/shop/x1/status.yaml", Data: "x\n"}}})
+		pushed <- err
+	}()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel() // nothing is asked of the server
+	fills := 0
+	for begins := false; !begins || fills < 20; fills++ {
+		_, statErr := os.Stat(began)
+		begins = begins || statErr == nil
+		filled, err := fill(ended, survey.Brief(env.Environment.Name, env.Known))
+		require.NoError(t, err)
+		require.Len(t, filled, 20)
+		require.NotNil(t, filled[1].Record.Routing)
+	}
+	require.NoError(t, os.WriteFile(over, nil, 0o600))
+	require.NoError(t, <-pushed)
 }
 
 // Parts are commits of their own on top of each other, which come with one push.
