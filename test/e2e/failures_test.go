@@ -199,3 +199,29 @@ func TestWaitEnds(t *testing.T) {
 		}
 	}
 }
+
+// A push hangs at the server, as with a hook that waits for something: a bad build loses its traffic all the same.
+func TestPushHangsInMidRamp(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.pushSpec("add checkout", specText{image: "app:v1", strategy: firstStep})
+	w.awaitReady("app:v1")
+	w.pushSpec("a bad one", specText{image: "app:bad", strategy: firstStep})
+	w.eventually("the bad one ramps", func() bool { return slices.Contains(w.calls(), "ramp bad 50") })
+	w.awaitReason("Ramping")
+	began, hangs := filepath.Join(w.repo.Dir, "began"), filepath.Join(w.repo.Dir, "hangs")
+	require.NoError(t, os.WriteFile(hangs, nil, 0o600))
+	t.Cleanup(func() { _ = os.Remove(hangs) }) // the bot ends with its push
+	w.repo.Hook("pre-receive", `read was is ref; test "$(git log -1 --format=%an $is)" = rampart || exit 0`+"\nwhile test -e "+hangs+"; do touch "+began+"; sleep 0.1; done")
+	w.pushSpecs("another one", map[string]specText{"cart": {image: "app:v1", strategy: firstStep}})
+	w.eventually("a push hangs", func() bool { _, err := os.Stat(began); return err == nil })
+	tip := w.repo.Tip("main")
+	w.traffic()
+	w.eventually("traffic is taken back", func() bool { return slices.Contains(w.calls(), "ramp none") })
+	require.Equal(t, tip, w.repo.Tip("main"))
+	require.NoError(t, os.Remove(hangs))
+	w.awaitReason("RolledBack")
+	require.Equal(t, []string{"an interrupted rollback"}, barredBy(w.routing()), "as after a death between the call and the commit")
+	require.Regexp(t, `^\d+ of \d+ workflows of bad-\w+ failed, 0 of \d+ of v1-\w+$`, w.barReason())
+	require.Equal(t, []string{"current v1", "ramp bad 50", "ramp none"}, w.calls())
+}
