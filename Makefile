@@ -91,7 +91,7 @@ test-long:
 
 .PHONY: test-nested
 test-nested:
-	cd test && $(TEST) $(TESTFLAGS) $(NESTED) -timeout 30m -parallel 10 ./e2e ./forge/... ./bench ./demo ./giteatest \
+	cd test && $(TEST) $(TESTFLAGS) $(NESTED) -timeout 30m -parallel 8 ./e2e ./forge/... ./bench ./demo ./giteatest \
 	  ./githubtest/... ./metrics ./mutation ./temporal ./temporalenv ./workflows
 
 # The end-to-end tests on the oldest server that is supported: those that are about nothing which it lacks, and one about what it does.
@@ -113,7 +113,7 @@ test-times: TESTFLAGS := -short
 test-times: ## the slowest tests of make test, slowest first
 	mkdir -p $(BIN)
 	$(TEST) $(TESTFLAGS) -json -count 1 -tags faults -timeout 20m $(PACKAGES) > $(BIN)/test-times.json
-	cd test && $(TEST) $(TESTFLAGS) -json -count 1 $(NESTED) -timeout 30m -p 1 -parallel 10 ./... >> ../$(BIN)/test-times.json
+	cd test && $(TEST) $(TESTFLAGS) -json -count 1 $(NESTED) -timeout 30m -p 1 -parallel 8 ./... >> ../$(BIN)/test-times.json
 	$(GO) run gotest.tools/gotestsum@$(GOTESTSUM) tool slowest --threshold $(SLOWER) --jsonfile $(BIN)/test-times.json
 
 .PHONY: check

@@ -234,6 +234,7 @@ func TestUnreadHoldsNoOtherUp(t *testing.T) {
 	require.Contains(t, s.commits[0].Message, "shop/checkout")
 
 	s.ready()
+	s.now = s.now.Add(2 * DefaultPatience)
 	s.obs.Routing = rollout.RoutingConfig{HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: s.now}
 	s.readErr, p.ended = errors.New("the repository is away"), nil
 	_, err = r.Cycle(t.Context())

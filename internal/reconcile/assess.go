@@ -55,6 +55,8 @@ type group struct {
 	// known.
 	blind bool
 	since time.Time
+	// hasty says that the repository may be back in a moment: it was not waited for.
+	hasty bool
 
 	// begun is when its work began, and cycle which one began it.
 	begun time.Time

@@ -140,6 +140,8 @@ func (r *Reconciler) refuseBlind(g *group, d *Decision) string {
 		return ""
 	case g.since.IsZero():
 		return "what it is taken back by cannot be read any more"
+	case g.hasty && !judged && !plan.Knows(d.Snapshot):
+		return "another bot or a person may have committed it: the repository is read again first"
 	case r.Now().Sub(g.since) <= blindAge:
 		return ""
 	case judged:
@@ -166,7 +168,8 @@ func (a *absence) isAsSeen(d *Decision) bool {
 }
 
 // lowerBlind lowers traffic while the repository is away, by what was read last. It is recorded when Git is back.
-func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
+// Waited says that it was waited for.
+func (r *Reconciler) lowerBlind(ctx context.Context, report *Report, waited bool) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -192,6 +195,7 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 			groups := r.group(env, snapshots)
 			for _, g := range groups {
 				g.blind, g.since = true, r.last.at
+				g.hasty = !waited && r.Now().Sub(r.last.at) <= cmp.Or(r.Patience, DefaultPatience)
 			}
 			r.start(ctx, groups)
 			over, end := r.Groups.waiting()

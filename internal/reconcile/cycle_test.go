@@ -297,8 +297,12 @@ func TestRepositoryAway(t *testing.T) {
 	_, err := r.Cycle(t.Context())
 	require.ErrorContains(t, err, "away")
 	require.Empty(t, s.calls)
-	// A ramp to something that the spec does not ask for.
+	// A ramp to something that the spec does not ask for, as far as the bot knows.
 	s.obs.Routing = rollout.RoutingConfig{HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: s.now}
+	_, err = r.Cycle(t.Context())
+	require.ErrorContains(t, err, "away")
+	require.Empty(t, s.calls, "another bot may have committed it a moment ago")
+	s.now = s.now.Add(2 * DefaultPatience)
 	_, err = r.Cycle(t.Context())
 	require.ErrorContains(t, err, "away")
 	require.Equal(t, []string{"lower"}, s.calls)

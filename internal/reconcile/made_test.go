@@ -84,6 +84,7 @@ func TestBlindLoweringIsHandedOver(t *testing.T) {
 	s.once(r)
 	s.ready()
 	s.readErr = errors.New("away")
+	s.now = s.now.Add(2 * DefaultPatience)
 	s.obs.Routing = rollout.RoutingConfig{HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: s.now}
 	_, err := r.Cycle(t.Context())
 	require.Error(t, err)

@@ -137,6 +137,7 @@ func TestBlindLoweringWaitsForNoMetrics(t *testing.T) {
 	r := f.reconciler()
 	f.once(r)
 	f.events, f.readErr = nil, context.DeadlineExceeded
+	f.now = f.now.Add(2 * DefaultPatience)
 	f.observed[f.name(1)] = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: f.now}
 	_, err := r.Cycle(t.Context())
 	require.Error(t, err)

@@ -52,7 +52,7 @@ func (r *Reconciler) survey(ctx context.Context, report *Report) (reading, error
 		return tip, fmt.Errorf("%w: %w", gone, err)
 	}
 	if err != nil {
-		return tip, errors.Join(err, r.lowerBlind(ctx, report))
+		return tip, errors.Join(err, r.lowerBlind(ctx, report, false))
 	}
 	return r.keep(tip), nil
 }
@@ -97,7 +97,7 @@ func (r *Reconciler) patiently(ctx context.Context, report *Report, wait func())
 			return
 		case <-patience.C:
 			r.Log.WarnContext(ctx, "the repository does not answer yet: traffic is lowered by what was read last")
-			if err := r.lowerBlind(ctx, report); err != nil && ctx.Err() == nil {
+			if err := r.lowerBlind(ctx, report, true); err != nil && ctx.Err() == nil {
 				r.Log.ErrorContext(ctx, "traffic could not be lowered while the repository is away", "error", err)
 			}
 		}
