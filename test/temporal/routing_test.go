@@ -362,7 +362,7 @@ func TestMissingTaskQueues(t *testing.T) {
 
 	require.NoError(t, e.pool.Lower(e.Ctx, e.target(), e.call(current("v1"))))
 	require.Equal(t, "v1", e.routing().Current)
-	require.Equal(t, 2, strings.Count(e.log.String(), "task queue left behind"), "for workflows and for activities")
+	require.GreaterOrEqual(t, strings.Count(e.log.String(), "task queue left behind"), 2, "for workflows and for activities")
 	require.Equal(t, []string{"current v1", "current v2", "current v1"}, e.NS.RoutingCalls(deployment))
 }
 
