@@ -24,8 +24,9 @@ func Serve(service any, memory uint64) error {
 	}
 	debug.SetGCPercent(400) // there is memory enough, until there is not
 	debug.SetMemoryLimit(int64(memory) / 3 * 2)
-	http.DefaultTransport = refusing{}           // nothing asks for anything; this is in case that something does
-	signal.Ignore(os.Interrupt, syscall.SIGTERM) // of a terminal or a service manager, to all of a group: the caller ends the process
+	http.DefaultTransport = refusing{} // nothing asks for anything; this is in case that something does
+	// A terminal and a service manager signal all processes of a group: it is the caller's to end this one.
+	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	out := os.Stdout
 	os.Stdout = os.Stderr // what a library prints goes beside the answers
 	server := rpc.NewServer()

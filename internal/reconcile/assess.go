@@ -389,9 +389,10 @@ func (r *Reconciler) delete(ctx context.Context, g *group) {
 			g.report.did(d)
 			s := d.Snapshot
 			s.Deletions = slices.Concat(s.Deletions, answers)
-			g.decisions[i] = Decide(ctx, g.judge, s)
-			g.decisions[i].acted = g.decisions[i].Plan.Lower == nil || d.acted // what was not lowered is not recorded as if it were
-			r.tell(ctx, g.decisions[i])
+			again := Decide(ctx, g.judge, s)
+			again.acted = again.Plan.Lower == nil || d.acted // what was not lowered is not recorded as if it were
+			g.decisions[i] = again
+			r.tell(ctx, again)
 		}
 	}
 }

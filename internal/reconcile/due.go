@@ -25,8 +25,9 @@ func (r *Reconciler) due(ctx context.Context, tip reading, report *Report) ([]*g
 	resting := make([][]*resync.Row, len(tip.World.Environments))
 	due := make([][]*rollout.Known, len(tip.World.Environments))
 	for i, env := range tip.World.Environments {
-		r.withdraw(ctx, tip, env)
-		due[i], resting[i] = r.split(env)
+		shared, hash := r.shared(env), resync.NewConnectionHash()
+		r.withdraw(ctx, tip, env, shared, hash)
+		due[i], resting[i] = r.split(env, shared, hash)
 	}
 	r.resync.AskLists(ctx, r.Lister, r.Log)
 	var groups []*group
@@ -55,9 +56,9 @@ func (r *Reconciler) forgetGone(tip reading) {
 
 // split divides an environment's worker deployments: those that are due by Git or by their time, and those that rest
 // until Temporal or the cluster says that they moved. Those whose namespace has a group at work are neither.
-func (r *Reconciler) split(env rollout.EnvironmentWorld) (due []*rollout.Known, resting []*resync.Row) {
+func (r *Reconciler) split(env rollout.EnvironmentWorld, shared *resync.Shared, hash resync.ConnectionHash) (due []*rollout.Known,
+	resting []*resync.Row) {
 	name, now := env.Environment.Name, r.Now()
-	shared, hash := r.shared(env), resync.NewConnectionHash()
 	for _, k := range env.Known {
 		key := resync.Key{Env: name, Name: k.Deployment}
 		if r.running.has(key) {

@@ -101,7 +101,7 @@ func TestPodsAreInputs(t *testing.T) {
 		tip, err := r.tip(t.Context())
 		require.NoError(t, err)
 		due := func() int {
-			_, resting := r.split(tip.World.Environments[0])
+			_, resting := r.split(tip.World.Environments[0], r.shared(tip.World.Environments[0]), resync.NewConnectionHash())
 			return len(r.moved(t.Context(), tip.World.Environments[0], resting))
 		}
 		require.Zero(t, due())

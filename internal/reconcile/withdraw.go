@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"path"
-	"slices"
 
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/resync"
@@ -12,13 +11,13 @@ import (
 
 // withdraw keeps late groups from what makes traffic rise, or deletes a version, where the files are not any more what
 // that was decided on: somebody took a commit back, or put a hold into the record. Lowering goes on.
-func (r *Reconciler) withdraw(ctx context.Context, tip reading, env rollout.EnvironmentWorld) {
-	shared, hash := r.shared(env), resync.NewConnectionHash()
+func (r *Reconciler) withdraw(ctx context.Context, tip reading, env rollout.EnvironmentWorld, shared *resync.Shared,
+	hash resync.ConnectionHash) {
 	for key, g := range r.running.groups {
 		switch {
 		case key.environment != env.Environment.Name || g.blind:
 		case g.raises:
-			g.withdraw(r.overtaken(ctx, tip, env, g.decisions)...)
+			g.withdraw(r.overtaken(ctx, tip, env, g.decisions, hash)...)
 		default:
 			for _, s := range g.snapshots {
 				if row := tip.row(resync.KeyOf(&s)); row == nil || resync.InputsOfKnown(row, *shared, hash) != g.inputs[s.Deployment] {
@@ -31,24 +30,35 @@ func (r *Reconciler) withdraw(ctx context.Context, tip reading, env rollout.Envi
 
 // overtaken are the worker deployments whose spec, connection or record is another one than when their decisions were
 // committed, or cannot be read.
-func (r *Reconciler) overtaken(ctx context.Context, tip reading, env rollout.EnvironmentWorld, decisions []*Decision) []rollout.Name {
+func (r *Reconciler) overtaken(ctx context.Context, tip reading, env rollout.EnvironmentWorld, decisions []*Decision,
+	hash resync.ConnectionHash) []rollout.Name {
 	var rows []*rollout.Known
 	for _, d := range decisions {
 		if row := tip.row(keyOf(d)); row != nil {
 			rows = append(rows, row)
 		}
 	}
-	now, err := r.load(ctx, tip, env, rows)
-	if err != nil {
-		r.Log.WarnContext(ctx, "files could not be read again: what waits for a slow namespace is not raised", "environment", env.Environment.Name, "error", err)
+	var loaded []rollout.Snapshot
+	release, err := r.repository.take(ctx)
+	if err == nil {
+		loaded, err = tip.load(ctx, tip.Brief(env.Environment.Name, rows))
+		release()
 	}
-	hash := resync.NewConnectionHash()
+	if err != nil {
+		r.Log.WarnContext(ctx, "files could not be read again: what waits for a slow namespace is not raised",
+			"environment", env.Environment.Name, "error", err)
+	}
+	now := map[rollout.Name]rollout.Snapshot{}
+	for _, s := range loaded {
+		now[s.Deployment] = s
+	}
 	var out []rollout.Name
 	for _, d := range decisions {
-		at := slices.IndexFunc(now, func(s rollout.Snapshot) bool { return s.Deployment == d.Snapshot.Deployment })
-		if at < 0 || now[at].SpecPath != d.Snapshot.SpecPath || now[at].Git.SpecBlob != d.Snapshot.Git.SpecBlob ||
-			hash(now[at].Connection) != hash(d.Snapshot.Connection) || now[at].Record.Files[layout.Routing].Data != d.routing() {
-			out = append(out, d.Snapshot.Deployment)
+		was := &d.Snapshot
+		is, ok := now[was.Deployment]
+		if !ok || is.SpecPath != was.SpecPath || is.Git.SpecBlob != was.Git.SpecBlob || hash(is.Connection) != hash(was.Connection) ||
+			is.Record.Files[layout.Routing].Data != d.routing() {
+			out = append(out, was.Deployment)
 		}
 	}
 	return out

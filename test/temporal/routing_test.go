@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"regexp"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -362,7 +362,12 @@ func TestMissingTaskQueues(t *testing.T) {
 
 	require.NoError(t, e.pool.Lower(e.Ctx, e.target(), e.call(current("v1"))))
 	require.Equal(t, "v1", e.routing().Current)
-	require.GreaterOrEqual(t, strings.Count(e.log.String(), "task queue left behind"), 2, "for workflows and for activities")
+	left := regexp.MustCompile(`task queue left behind.* taskQueue=(\S+) type=(\S+)`).FindAllStringSubmatch(e.log.String(), -1)
+	said := map[string]bool{}
+	for _, of := range left {
+		said[of[1]+" "+of[2]] = true
+	}
+	require.Equal(t, map[string]bool{queue2 + " " + string(rollout.QueueActivity): true, queue2 + " " + string(rollout.QueueWorkflow): true}, said)
 	require.Equal(t, []string{"current v1", "current v2", "current v1"}, e.NS.RoutingCalls(deployment))
 }
 

@@ -131,7 +131,7 @@ func newReconciler(a *cmdutil.App, f botFlags, with *connected) (*reconcile.Reco
 	if err != nil {
 		return nil, err
 	}
-	port := cmdutil.TemporalPort{Pool: with.pool, Inputs: inputs, Log: a.Log}
+	port := cmdutil.TemporalPort{Pool: with.pool, Inputs: inputs}
 	bot := &reconcile.Reconciler{Planner: planner, Committer: countedCommitter{with.repo, f.metrics}, Router: countedRouter{port, f.metrics},
 		Versions: port, Lister: with.pool, Prefetcher: with.repo}
 	if f.once { // no cycle follows that could do the rest

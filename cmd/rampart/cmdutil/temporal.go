@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -188,7 +187,6 @@ func readConnections(name string) (map[string]temporal.Address, error) {
 type TemporalPort struct {
 	Pool   *temporal.Pool
 	Inputs GateInputs
-	Log    *slog.Logger
 }
 
 var (

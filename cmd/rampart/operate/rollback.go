@@ -58,7 +58,7 @@ func (o *operation) rollback(ctx context.Context, server cmdutil.TemporalFlags, 
 	}
 	defer pool.Close()
 	o.byRecord = true
-	router := cmdutil.TemporalPort{Pool: pool, Log: o.Log}
+	router := cmdutil.TemporalPort{Pool: pool}
 	var taken plan.TakenBack
 	moved := false
 	err = o.again(ctx, func() error {
