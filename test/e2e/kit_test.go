@@ -208,6 +208,11 @@ func (w *world) dump() {
 		}
 	}
 	w.t.Logf("routing calls: %q", w.ns.RoutingCalls(""))
+	for _, c := range w.ns.Calls() {
+		if !c.Accepted {
+			w.t.Logf("not accepted: %s %s %s: %s", c.Time.Format("15:04:05.000"), c.Method, c.Code, c.Message)
+		}
+	}
 	for _, e := range w.fleet.Events() {
 		w.t.Logf("cluster: %s %s %s %s", e.Time.Format("15:04:05.000"), e.Kind, e.Object, e.Detail)
 	}
