@@ -156,7 +156,7 @@ func TestRollbackThatDiedBeforeItsCall(t *testing.T) {
 	w.pushSpec("v2", specText{image: "app:v2", strategy: allAtOnce})
 	w.awaitReady("app:v2")
 	w.diesAt("SetCurrent:before", "rollback", deployment, "--repo", w.url, "--cache-dir", w.cache, "--author", person)
-	// The mark alone wakes no worker deployment that is at rest, which is for up to five minutes: its next look finds it.
+	// The mark wakes no worker deployment that is at rest, up to five minutes: its next look finds it.
 	w.pushSpec("a look", specText{image: "app:v2", strategy: allAtOnce, extra: "# looked at once more"})
 	w.awaitReason("RolledBack")
 	w.settle()
