@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -183,7 +184,8 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 				return rollout.World{}, err
 			}
 		}
-		if sameTips(tips, as.tips) && !as.anew && !r.searchesAgain() && !buildsAgain {
+		same := func(a, b git.Tip) bool { return a.Commit == b.Commit }
+		if maps.EqualFunc(tips, as.tips, same) && !as.anew && !r.searchesAgain() && !buildsAgain {
 			r.lastTips = as.tips
 			return *as.last, nil
 		}
@@ -252,18 +254,6 @@ func (r *Repository) outputBranch(env v1alpha1.Environment) string {
 	return r.cfg.Branch
 }
 
-func sameTips(a, b map[string]git.Tip) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for branch, tip := range a {
-		if was, ok := b[branch]; !ok || was.Commit != tip.Commit {
-			return false
-		}
-	}
-	return true
-}
-
 func (r *Repository) gitContext(tip git.Tip) (rollout.GitContext, error) {
 	c, err := r.mirror.Commit(tip.Commit)
 	if err != nil {
@@ -284,7 +274,7 @@ func (r *Repository) Confirm(ctx context.Context, specs map[string]string) (bool
 	if err != nil {
 		return false, err
 	}
-	for _, file := range sortedPaths(specs) {
+	for _, file := range slices.Sorted(maps.Keys(specs)) {
 		e, ok, err := r.mirror.Lookup(tip.Tree, file)
 		if err != nil {
 			return false, err
@@ -294,13 +284,4 @@ func (r *Repository) Confirm(ctx context.Context, specs map[string]string) (bool
 		}
 	}
 	return true, nil
-}
-
-func sortedPaths(m map[string]string) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }

@@ -103,19 +103,19 @@ func (o *observer) runningBatch(ctx context.Context) (string, error) {
 // somebody else owns it an OwnerError. Moving needs a server of at least 1.32. A job that was started before, in
 // whatever state it is now, gives no error. While the namespace runs as many jobs as it takes, the error is
 // rollout.ErrBatchBusy.
-func (p *Pool) StartBatch(ctx context.Context, target Target, start rollout.BatchStart) error {
-	if err := p.startBatch(ctx, target, start); err != nil {
+func (p *Pool) StartBatch(ctx context.Context, on rollout.Subject, start rollout.BatchStart) error {
+	if err := p.startBatch(ctx, on, start); err != nil {
 		return fmt.Errorf("start batch job %s: %w", start.Job.JobID, err)
 	}
 	return nil
 }
 
-func (p *Pool) startBatch(ctx context.Context, target Target, start rollout.BatchStart) error {
-	s, err := p.session(target.Connection, target.TemporalNamespace)
+func (p *Pool) startBatch(ctx context.Context, on rollout.Subject, start rollout.BatchStart) error {
+	s, err := p.session(on.Connection, on.TemporalNamespace)
 	if err != nil {
 		return err
 	}
-	deployment := target.Deployment.String()
+	deployment := on.Deployment.String()
 	req, err := s.batchRequest(deployment, start)
 	if err != nil {
 		return err

@@ -7,13 +7,13 @@ import (
 	"fmt"
 
 	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // ManagerCall hands a worker deployment's routing from one manager identity to another; "" stands for no owner.
 type ManagerCall struct {
 	From, To string
-	// Identity that makes the call.
-	Identity string
 	// Token that came with the read of From.
 	Token []byte
 }
@@ -22,14 +22,14 @@ type ManagerCall struct {
 // else's, and only where a person asks for it. It describes again, and changes nothing unless the manager is still the
 // call's From and the token still the one that came with it: then the answer is an OwnerError or a StaleError. That it
 // is set already is fine, and so is a call whose answer was lost but which was made.
-func (p *Pool) SetManager(ctx context.Context, target Target, call ManagerCall) error {
-	name := target.Deployment.String()
+func (p *Pool) SetManager(ctx context.Context, on rollout.Subject, call ManagerCall) error {
+	name := on.Deployment.String()
 	fail := func(err error) error { return fmt.Errorf("set manager identity of %s: %w", name, err) }
-	s, err := p.session(target.Connection, target.TemporalNamespace)
+	s, err := p.session(on.Connection, on.TemporalNamespace)
 	if err != nil {
 		return fail(err)
 	}
-	m := &mover{session: s, deployment: name, identity: call.Identity, log: p.cfg.Log}
+	m := &mover{session: s, deployment: name, identity: on.Identity, log: p.cfg.Log}
 	if m.at, err = m.read(ctx); err != nil {
 		return fail(err)
 	}
@@ -43,7 +43,7 @@ func (p *Pool) SetManager(ctx context.Context, target Target, call ManagerCall) 
 	}
 	_, err = write(ctx, writing{s, SiteSetManager}, s.service().SetWorkerDeploymentManager,
 		&workflowservice.SetWorkerDeploymentManagerRequest{
-			Namespace: s.namespace, DeploymentName: name, Identity: call.Identity, ConflictToken: call.Token,
+			Namespace: s.namespace, DeploymentName: name, Identity: on.Identity, ConflictToken: call.Token,
 			NewManagerIdentity: &workflowservice.SetWorkerDeploymentManagerRequest_ManagerIdentity{ManagerIdentity: call.To},
 		})
 	if err == nil {

@@ -17,20 +17,13 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 )
 
-// Target says which worker deployment a change is for.
-type Target struct {
-	Connection        v1alpha1.Connection
-	TemporalNamespace string
-	Deployment        rollout.Name
-}
-
 // Raise gives a version more traffic. It describes again, and only if the routing is still the call's basis, times
 // and revision included, and the manager identity is the call's (or empty, and is to be claimed), it claims and makes
 // the steps, each with the token of the answer before. Otherwise it changes nothing and gives a StaleError, an
 // OwnerError or, where task queues are missing that the call does not name, a MissingQueueError. A call whose answer
 // was lost counts as made if the routing is what was asked for.
-func (p *Pool) Raise(ctx context.Context, target Target, call rollout.RoutingCall) error {
-	m, err := p.mover(ctx, target, call)
+func (p *Pool) Raise(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
+	m, err := p.mover(ctx, on, call)
 	if err != nil {
 		return err
 	}
@@ -88,8 +81,8 @@ const loweringTries = 3
 // Lower takes traffic back. If the routing was moved since the decision it goes on as long as the steps still take
 // traffic from the build they were decided against; else it gives a StaleError. First it leaves the marks, which never
 // hold it up. Where the server refuses because of missing task queues, these are ignored and logged.
-func (p *Pool) Lower(ctx context.Context, target Target, call rollout.RoutingCall) error {
-	m, err := p.mover(ctx, target, call)
+func (p *Pool) Lower(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
+	m, err := p.mover(ctx, on, call)
 	if err != nil {
 		return err
 	}
@@ -151,12 +144,12 @@ type routed struct {
 	manager string
 }
 
-func (p *Pool) mover(ctx context.Context, target Target, call rollout.RoutingCall) (*mover, error) {
-	m := &mover{deployment: target.Deployment.String(), identity: call.Identity, missing: mustServeAll}
-	m.log = p.cfg.Log.With("deployment", m.deployment, "temporalNamespace", target.TemporalNamespace)
+func (p *Pool) mover(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) (*mover, error) {
+	m := &mover{deployment: on.Deployment.String(), identity: call.Identity, missing: mustServeAll}
+	m.log = p.cfg.Log.With("deployment", m.deployment, "temporalNamespace", on.TemporalNamespace)
 	err := check(call)
 	if err == nil {
-		m.session, err = p.session(target.Connection, target.TemporalNamespace)
+		m.session, err = p.session(on.Connection, on.TemporalNamespace)
 	}
 	if err == nil {
 		m.at, err = m.read(ctx)
@@ -245,7 +238,7 @@ const (
 // moved and the failure was one of transport, and after a pause where the server was too busy; the token makes sure
 // that it cannot be made twice.
 func (m *mover) make(ctx context.Context, step rollout.RoutingStep) error {
-	want := after(m.at.routing, step)
+	want := m.at.routing.After(step)
 	if want.SameTraffic(m.at.routing) {
 		return nil
 	}

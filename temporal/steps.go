@@ -7,36 +7,15 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// after is the routing that a step leads to, as the server does it: a version that becomes current stops ramping, and
-// another version's ramp stays. Times and revision are those of before.
-func after(r rollout.RoutingConfig, step rollout.RoutingStep) rollout.RoutingConfig {
-	ends := false
-	switch step.Kind {
-	case rollout.SetCurrent:
-		r.Current = step.BuildID
-		ends = r.HasRamp && r.Ramping == step.BuildID
-	case rollout.SetRamp:
-		// To the server, unversioned workers at 0% are no ramp.
-		ends = step.BuildID == "" && step.Percentage == 0
-		r.HasRamp, r.Ramping, r.Percentage = true, step.BuildID, step.Percentage
-	case rollout.ClearRamp:
-		ends = true
-	}
-	if ends {
-		r.HasRamp, r.Ramping, r.Percentage = false, "", 0
-	}
-	return r
-}
-
 // withResets puts a ClearRamp before every SetCurrent that would leave a ramp to a third version standing.
 func withResets(steps []rollout.RoutingStep, from rollout.RoutingConfig) []rollout.RoutingStep {
 	var out []rollout.RoutingStep
 	for _, step := range steps {
 		if step.Kind == rollout.SetCurrent && from.HasRamp && from.Ramping != step.BuildID {
 			reset := rollout.RoutingStep{Kind: rollout.ClearRamp}
-			out, from = append(out, reset), after(from, reset)
+			out, from = append(out, reset), from.After(reset)
 		}
-		out, from = append(out, step), after(from, step)
+		out, from = append(out, step), from.After(step)
 	}
 	return out
 }
@@ -47,7 +26,7 @@ func lowering(call rollout.RoutingCall, actual rollout.RoutingConfig) ([]rollout
 	var out []rollout.RoutingStep
 	at := actual
 	for _, step := range withResets(call.Steps, actual) {
-		next := after(at, step)
+		next := at.After(step)
 		if next.SameTraffic(at) {
 			continue
 		}

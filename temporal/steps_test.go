@@ -40,7 +40,7 @@ func TestAfter(t *testing.T) {
 		"a third ramp stays":           {ramping("v1", "v2", 10), current("v3"), ramping("v3", "v2", 10)},
 		"clear":                        {ramping("v1", "v2", 10), clearRamp, only("v1")},
 	} {
-		t.Run(name, func(t *testing.T) { require.Empty(t, cmp.Diff(c.want, after(c.from, c.step))) })
+		t.Run(name, func(t *testing.T) { require.Empty(t, cmp.Diff(c.want, c.from.After(c.step))) })
 	}
 }
 
@@ -129,7 +129,7 @@ func TestLoweringNeverRaises(t *testing.T) {
 		}
 		end := actual
 		for _, step := range steps {
-			end = after(end, step)
+			end = end.After(step)
 		}
 		if len(steps) > 0 {
 			require.Zero(t, end.Share(against), "%v", end)

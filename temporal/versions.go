@@ -11,27 +11,21 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 )
 
-// VersionCall is a change of one version, made with an identity: the deployment's manager may be asked for.
-type VersionCall struct {
-	BuildID  string
-	Identity string
-}
-
 // DeleteVersion asks the server to delete a version, never skipping its drainage. That the version is gone already
 // counts as accepted; that the server refuses is the Deletion's Refused, in the server's words. An error says that it
 // is not known what became of it.
-func (p *Pool) DeleteVersion(ctx context.Context, target Target, call VersionCall) (rollout.Deletion, error) {
-	deletion := rollout.Deletion{BuildID: call.BuildID}
+func (p *Pool) DeleteVersion(ctx context.Context, on rollout.Subject, buildID string) (rollout.Deletion, error) {
+	deletion := rollout.Deletion{BuildID: buildID}
 	fail := func(err error) (rollout.Deletion, error) {
-		return rollout.Deletion{}, fmt.Errorf("delete version %s of %s: %w", call.BuildID, target.Deployment, err)
+		return rollout.Deletion{}, fmt.Errorf("delete version %s of %s: %w", buildID, on.Deployment, err)
 	}
-	s, err := p.session(target.Connection, target.TemporalNamespace)
+	s, err := p.session(on.Connection, on.TemporalNamespace)
 	if err != nil {
 		return fail(err)
 	}
 	_, err = write(ctx, writing{s, SiteDeleteVersion}, s.service().DeleteWorkerDeploymentVersion,
 		&workflowservice.DeleteWorkerDeploymentVersionRequest{
-			Namespace: s.namespace, DeploymentVersion: version(target.Deployment.String(), call.BuildID), Identity: call.Identity,
+			Namespace: s.namespace, DeploymentVersion: version(on.Deployment.String(), buildID), Identity: on.Identity,
 		})
 	switch {
 	case err == nil, notFound(err):
@@ -42,7 +36,7 @@ func (p *Pool) DeleteVersion(ctx context.Context, target Target, call VersionCal
 	case ctx.Err() != nil || !ambiguous(err):
 		return fail(err)
 	}
-	gone, readErr := s.gone(ctx, target.Deployment.String(), call.BuildID)
+	gone, readErr := s.gone(ctx, on.Deployment.String(), buildID)
 	if readErr != nil || !gone {
 		return fail(errors.Join(err, readErr))
 	}

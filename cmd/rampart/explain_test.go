@@ -43,9 +43,9 @@ func folderSource(t *testing.T, a *cmdutil.App) cmdutil.SpecSource {
 }
 
 // play plans once for each observation, and writes what they render to the folder, as cycles do.
-func play(t *testing.T, a *cmdutil.App, seen ...func(rollout.Ask) rollout.Observation) *reconcile.Decision {
+func play(t *testing.T, a *cmdutil.App, seen ...func(rollout.Ask) rollout.Observation) *rollout.Decision {
 	t.Helper()
-	var last *reconcile.Decision
+	var last *rollout.Decision
 	for _, obs := range seen {
 		var reads atomic.Int64
 		planner, err := a.NewPlanner(cmdutil.PlannerPorts{Source: folderSource(t, a), Observer: cmdtest.Observer{Observation: obs, Reads: &reads}, Judges: &cmdutil.Judges{}, Pods: nil}, cmdutil.TemporalFlags{})
@@ -69,7 +69,7 @@ func writeAt(t *testing.T, name, text string) {
 }
 
 // recorded is the decision as the bot records it.
-func recorded(t *testing.T, d *reconcile.Decision) auditlog.Decision {
+func recorded(t *testing.T, d *rollout.Decision) auditlog.Decision {
 	t.Helper()
 	document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
 	require.NoError(t, err)

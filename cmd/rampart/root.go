@@ -55,6 +55,7 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
   rampart render | kubectl diff -f -
   rampart run --repo https://git.example.com/team/workers.git --branch main
   rampart status`,
+		Version:           cmdutil.ReadVersion().String(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
@@ -64,6 +65,8 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(flagError)
+	root.Flags().Bool("version", false, "print the version, as rampart version does")
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "Help about a command", Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)

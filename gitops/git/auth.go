@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -102,8 +101,8 @@ func (a Auth) hasBasic(addr address) bool {
 	return a.Password != nil || addr.password != "" || addr.user != ""
 }
 
-// tlsConfig trusts the system's authorities and those of CAFile.
-func (a Auth) tlsConfig() (*tls.Config, error) {
+// TLSConfig trusts the system's authorities and those of CAFile.
+func (a Auth) TLSConfig() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if a.CAFile == "" {
 		return config, nil
@@ -117,7 +116,7 @@ func (a Auth) tlsConfig() (*tls.Config, error) {
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("CA file %s: %w", a.CAFile, errors.New("no PEM certificate in it"))
+		return nil, fmt.Errorf("CA file %s holds no certificate in PEM", a.CAFile)
 	}
 	config.RootCAs = pool
 	return config, nil

@@ -80,7 +80,7 @@ func (a Auth) dialProxy(ctx context.Context, by *url.URL) (net.Conn, error) {
 	if by.Scheme == "http" {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", proxyAddress(by, "80"))
 	}
-	config, err := a.tlsConfig()
+	config, err := a.TLSConfig()
 	if err != nil {
 		return nil, err
 	}

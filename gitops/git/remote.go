@@ -73,7 +73,7 @@ func newRemote(addr address, auth Auth, w *watch) (remote, error) {
 	if addr.scheme == "http" && !addr.isLoopback() && auth.hasBasic(addr) {
 		return nil, fail(ReasonInsecure, "credentials are not sent over plain HTTP: use https", nil)
 	}
-	config, err := auth.tlsConfig()
+	config, err := auth.TLSConfig()
 	if err != nil {
 		return nil, fail(ReasonCertificate, "give a readable PEM file", err)
 	}

@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/rampart-gitops/rampart/internal/cores"
 )
 
 // Change is what becomes of one file: it is deleted, or has Data, where nil is an empty file.
@@ -144,33 +143,16 @@ func (m *Mirror) stageBase(req CommitRequest) (Hash, error) {
 // hashContents makes the blobs, on all cores when there are many. Those of deletions stay zero.
 func hashContents(changes []Change) map[string]obj {
 	blobs := make([]obj, len(changes))
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	const batch = 64
-	for part := range slices.Chunk(indexes(len(changes)), batch) {
-		group.Go(func() error {
-			for _, i := range part {
-				if c := &changes[i]; !c.Delete {
-					blobs[i] = newObj(plumbing.BlobObject, c.Data)
-				}
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // hashing does not fail
+	cores.Each(len(changes), func(i int) {
+		if c := &changes[i]; !c.Delete {
+			blobs[i] = newObj(plumbing.BlobObject, c.Data)
+		}
+	})
 	byPath := make(map[string]obj, len(changes))
 	for i := range changes {
 		byPath[changes[i].Path] = blobs[i]
 	}
 	return byPath
-}
-
-func indexes(n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
-	}
-	return list
 }
 
 func encodeCommit(tree, parent Hash, text string, req *CommitRequest) (obj, error) {

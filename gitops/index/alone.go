@@ -26,7 +26,7 @@ func (r *Reader) Alone(t tree.Tree, q RecordQuery) ([]rollout.Snapshot, error) {
 	if namespace, rest, ok := strings.Cut(q.Name, "/"); ok {
 		name = rollout.Name{Namespace: namespace, Name: rest}
 	}
-	files, err := r.match(t, []string{"**/" + layout.Routing}, nil)
+	files, err := r.match(t, []string{"**/" + layout.Routing}, nil, false)
 	if err != nil {
 		return nil, err
 	}

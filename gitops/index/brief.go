@@ -163,14 +163,7 @@ func (r *recordAt) deployments() []string {
 	if r.Routing == nil {
 		return nil
 	}
-	var out []string
-	for _, v := range r.Routing.Spec.Versions {
-		out = append(out, v.Deployment)
-		for _, p := range v.Pools {
-			out = append(out, p.Deployment)
-		}
-	}
-	return out
+	return rollout.TakenBy(r.Routing.Spec.Versions)
 }
 
 // connection is what the last good spec named; without a name if nothing is known of it.

@@ -58,7 +58,7 @@ type specAt struct {
 // read fills in the environment's world. owners remembers which environment a spec's file belongs to.
 func (e *environment) read(owners map[string]string) error {
 	e.connections, e.broken = map[rollout.Name]*connectionsAt{}, map[string][]v1alpha1.Problem{}
-	specs, err := e.matchSpecs(e.tree, e.world.Environment.Specs, e.outputs())
+	specs, err := e.match(e.tree, e.world.Environment.Specs, e.outputs(), true)
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (e *environment) policies() error {
 		to    *[]rollout.TextFile
 	}{{"policies", e.world.Environment.Policies, &e.world.Policies}, {"data", e.world.Environment.Data, &e.world.Data}} {
 		from, prefix := e.ruling(e.tree)
-		files, err := e.match(from, part.globs, nil)
+		files, err := e.match(from, part.globs, nil, false)
 		if err != nil {
 			return err
 		}

@@ -212,24 +212,15 @@ type globsIn struct {
 }
 
 // byFolder puts globs together by the folder that they begin with.
-func byFolder(globs []string) []globsIn {
+func byFolder(globs []string, folders bool) []globsIn {
 	var out []globsIn
 	for i, glob := range globs {
 		base, _ := doublestar.SplitPattern(glob)
 		at := slices.IndexFunc(out, func(g globsIn) bool { return g.base == base && len(g.globs) < maxTogether })
 		if at < 0 {
-			at, out = len(out), append(out, globsIn{base: base})
+			at, out = len(out), append(out, globsIn{base: base, folders: folders})
 		}
 		out[at].globs, out[at].of = append(out[at].globs, glob), append(out[at].of, i)
-	}
-	return out
-}
-
-// ofSpecs are globs of specs, which may name folders to be built.
-func ofSpecs(globs []string) []globsIn {
-	out := byFolder(globs)
-	for i := range out {
-		out[i].folders = true
 	}
 	return out
 }
@@ -242,21 +233,11 @@ func (g globsIn) key(leaveOut []string) string {
 	return strings.Join(slices.Concat([]string{g.base}, g.globs, []string{""}, leaveOut), "\x00")
 }
 
-// match lists the files that fit any of the globs. Only the globs' own folders are entered.
-func (r *Reader) match(t tree.Tree, globs, leaveOut []string) (matching, error) {
-	return r.matchIn(t, byFolder(globs), leaveOut)
-}
-
-// matchSpecs is match for globs of specs.
-func (r *Reader) matchSpecs(t tree.Tree, globs, leaveOut []string) (matching, error) {
-	return r.matchIn(t, ofSpecs(globs), leaveOut)
-}
-
-func (r *Reader) matchIn(t tree.Tree, parts []globsIn, leaveOut []string) (matching, error) {
-	var m matching
-	for _, part := range parts {
-		m.at = append(m.at, make([]globAt, len(part.globs))...)
-	}
+// match lists the files that fit any of the globs. Only the globs' own folders are entered. folders says that globs may
+// name folders to be built, as those of specs may.
+func (r *Reader) match(t tree.Tree, globs, leaveOut []string, folders bool) (matching, error) {
+	parts := byFolder(globs, folders)
+	m := matching{at: make([]globAt, len(globs))}
 	sorted := true
 	for i, part := range parts {
 		all, err := r.listed(t, part, leaveOut)

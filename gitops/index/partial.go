@@ -53,7 +53,7 @@ func (e *environment) bring(specs []*found) error {
 		files = append(files, e.rootFile)
 	}
 	for _, globs := range [][]string{e.world.Environment.Policies, e.world.Environment.Data} {
-		fit, err := e.match(e.tree, globs, nil)
+		fit, err := e.match(e.tree, globs, nil, false)
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func (e *environment) rulingWaivers() error {
 		return nil
 	}
 	var all []waiverAt
-	files, err := e.matchSpecs(e.rules.Tree, e.world.Environment.Specs, e.outputs())
+	files, err := e.match(e.rules.Tree, e.world.Environment.Specs, e.outputs(), true)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/auditlog"
 	"github.com/rampart-gitops/rampart/internal/gittest"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -71,7 +70,7 @@ func TestSpoolIsWrittenBeforeTheRefIsRead(t *testing.T) {
 	b.cfg.FlushCount = 1
 	l = b.open()
 	later := noon.Add(time.Hour)
-	l.Record(t.Context(), []reconcile.Made{{Decision: held("checkout", later), Done: true}, {Decision: held("search", later)}})
+	l.Record(t.Context(), []rollout.Made{{Decision: held("checkout", later), Done: true}, {Decision: held("search", later)}})
 	<-ref.reading
 	require.Equal(t, 2, spooled(t, spool), "while the ref is read")
 	record(l, held("search", later.Add(time.Minute), finding(func(f *rollout.Finding) { f.Rule = "acme.other" })))
@@ -151,7 +150,7 @@ func TestLinesThatNobodyReads(t *testing.T) {
 	b := newBot(t, ref, spool)
 	b.cfg.Lines, b.cfg.FlushCount = pipe, 1
 	document := b.cfg.Document
-	b.cfg.Document = func(d *reconcile.Decision) (json.RawMessage, error) {
+	b.cfg.Document = func(d *rollout.Decision) (json.RawMessage, error) {
 		text, err := document(d)
 		return append(text[:len(text)-1], `,"much":"`+strings.Repeat("0", 1<<20)+`"}`...), err
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -40,11 +39,11 @@ func (k key) verdict(v rollout.Verdict) key {
 	return k.with("")
 }
 
-func subjectOf(d *reconcile.Decision) subject {
+func subjectOf(d *rollout.Decision) subject {
 	return subject{d.Snapshot.Environment.Name, d.Snapshot.Deployment}
 }
 
-func keyOf(d *reconcile.Decision) key {
+func keyOf(d *rollout.Decision) key {
 	build := ""
 	if d.Proposal.Target != nil {
 		build = d.Proposal.Target.BuildID

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rampart-gitops/rampart/internal/mask"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 )
@@ -28,7 +27,7 @@ func TestKeyOfARecordedDecision(t *testing.T) {
 	masker, err := mask.New()
 	require.NoError(t, err)
 	rapid.Check(t, func(t *rapid.T) {
-		d := reconcile.Decision{Snapshot: rollout.Snapshot{Deployment: rollout.Name{Namespace: "shop", Name: "checkout"}, Now: time.Unix(1e9, 0).UTC()}}
+		d := rollout.Decision{Snapshot: rollout.Snapshot{Deployment: rollout.Name{Namespace: "shop", Name: "checkout"}, Now: time.Unix(1e9, 0).UTC()}}
 		d.Snapshot.Environment.Name = "prod"
 		d.Proposal.State = rollout.State{Reason: rapid.SampledFrom([]rollout.Reason{rollout.Ramping, rollout.RolloutComplete}).Draw(t, "reason")}
 		if rapid.Bool().Draw(t, "target") {
@@ -55,10 +54,10 @@ func TestKeyOfARecordedDecision(t *testing.T) {
 }
 
 func TestKeyCostsNothing(t *testing.T) {
-	d := reconcile.Decision{}
+	d := rollout.Decision{}
 	d.Plan.Verdicts.Actions = map[string]rollout.Verdict{"a": {Effect: rollout.HoldEffect, Findings: []rollout.Finding{{Rule: "x"}}}}
 	d.Proposal.Actions = []rollout.Action{{ID: "a"}}
 	l := &Log{handed: map[subject]handedOver{subjectOf(&d): {key: keyOf(&d)}}}
-	made := []reconcile.Made{{Decision: &d}}
+	made := []rollout.Made{{Decision: &d}}
 	require.Zero(t, testing.AllocsPerRun(100, func() { l.Record(t.Context(), made) }))
 }

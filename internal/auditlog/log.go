@@ -1,6 +1,7 @@
 package auditlog
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +14,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/mask"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // Store is where decisions are kept. It is used by one goroutine at a time. Ref is one.
@@ -28,7 +29,7 @@ var _ Store = (*Ref)(nil)
 // Config of a Log.
 type Config struct {
 	// Document gives what policies were asked about, as JSON. Required.
-	Document func(d *reconcile.Decision) (json.RawMessage, error)
+	Document func(d *rollout.Decision) (json.RawMessage, error)
 	Masker   *mask.Masker
 	// Labels of the bot.
 	Labels map[string]string
@@ -108,7 +109,7 @@ type handedOver struct {
 
 // entry is a decision that was handed over.
 type entry struct {
-	reconcile.Made
+	rollout.Made
 	subject subject
 	key     key
 }
@@ -128,15 +129,9 @@ func (w *waiting) size() int { return len(w.Input) + len(w.Result) }
 
 // New makes a log and starts what writes. What waits in the spool is flushed soon. Errors: a spool that cannot be read.
 func New(cfg Config) (*Log, error) {
-	if cfg.FlushAfter == 0 {
-		cfg.FlushAfter = DefaultFlushAfter
-	}
-	if cfg.FlushSoon == 0 {
-		cfg.FlushSoon = DefaultFlushSoon
-	}
-	if cfg.FlushCount == 0 {
-		cfg.FlushCount = DefaultFlushCount
-	}
+	cfg.FlushAfter = cmp.Or(cfg.FlushAfter, DefaultFlushAfter)
+	cfg.FlushSoon = cmp.Or(cfg.FlushSoon, DefaultFlushSoon)
+	cfg.FlushCount = cmp.Or(cfg.FlushCount, DefaultFlushCount)
 	l := &Log{cfg: cfg, handed: map[subject]handedOver{},
 		lines: newLines(cfg.Lines, cfg.Log), spoolFails: complaint{log: cfg.Log},
 		queued: make(chan struct{}, 1), ready: make(chan struct{}, 1), closing: make(chan struct{}),
@@ -161,10 +156,8 @@ func New(cfg Config) (*Log, error) {
 	return l, nil
 }
 
-var _ reconcile.DecisionLog = (*Log)(nil)
-
 // Record takes what a cycle decided and keeps what is new of it.
-func (l *Log) Record(ctx context.Context, made []reconcile.Made) {
+func (l *Log) Record(ctx context.Context, made []rollout.Made) {
 	var fresh []entry
 	for _, m := range made {
 		s, k := subjectOf(m.Decision), keyOf(m.Decision)
@@ -281,7 +274,7 @@ func (l *Log) write(entries []entry) {
 	if l.cfg.Store != nil {
 		l.wait(made)
 	}
-	l.lines.put(decisionsOf(made))
+	l.lines.put(made)
 }
 
 func (l *Log) decision(e *entry) (Decision, error) {
@@ -304,14 +297,6 @@ func bundlesOf(e *entry) map[string]Bundle {
 		if bundle, ok := strings.CutPrefix(name, bundleFacts); ok && json.Unmarshal(fact.Value, &revision) == nil {
 			out[bundle] = Bundle{Revision: revision}
 		}
-	}
-	return out
-}
-
-func decisionsOf(all []waiting) []Decision {
-	out := make([]Decision, len(all))
-	for i := range all {
-		out[i] = all[i].Decision
 	}
 	return out
 }

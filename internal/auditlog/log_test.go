@@ -19,14 +19,13 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/auditlog"
 	"github.com/rampart-gitops/rampart/internal/gittest"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 )
 
 // held is a decision that holds a ramp of a worker deployment.
-func held(name string, at time.Time, changes ...func(*reconcile.Decision)) *reconcile.Decision {
-	d := &reconcile.Decision{}
+func held(name string, at time.Time, changes ...func(*rollout.Decision)) *rollout.Decision {
+	d := &rollout.Decision{}
 	d.Snapshot.Deployment = rollout.Name{Namespace: "shop", Name: name}
 	d.Snapshot.Environment.Name = "prod"
 	d.Snapshot.Now = at
@@ -41,8 +40,8 @@ func held(name string, at time.Time, changes ...func(*reconcile.Decision)) *reco
 	return d
 }
 
-func finding(change func(*rollout.Finding)) func(*reconcile.Decision) {
-	return func(d *reconcile.Decision) { change(&d.Plan.Verdicts.Actions["Ramp/v2@10%"].Findings[0]) }
+func finding(change func(*rollout.Finding)) func(*rollout.Decision) {
+	return func(d *rollout.Decision) { change(&d.Plan.Verdicts.Actions["Ramp/v2@10%"].Findings[0]) }
 }
 
 // bot is what a log has around it.
@@ -80,7 +79,7 @@ func newBot(t *testing.T, store auditlog.Store, spool string) *bot {
 	b := &bot{t: t, lines: &buffer{}, logs: &buffer{}}
 	b.cfg = auditlog.Config{Masker: masker(t), Labels: map[string]string{"id": "bot"}, Lines: b.lines, Store: store, Spool: spool,
 		Log: slog.New(slog.NewTextHandler(b.logs, nil)), Now: func() time.Time { return time.Now().UTC() },
-		Document: func(d *reconcile.Decision) (json.RawMessage, error) {
+		Document: func(d *rollout.Decision) (json.RawMessage, error) {
 			document, err := policy.NewDocument(d.Snapshot, d.Proposal)
 			if err != nil {
 				return nil, err
@@ -110,23 +109,23 @@ func closeLog(t *testing.T, l *auditlog.Log) {
 	require.NoError(t, l.Close(ctx))
 }
 
-func record(l *auditlog.Log, ds ...*reconcile.Decision) {
-	var made []reconcile.Made
+func record(l *auditlog.Log, ds ...*rollout.Decision) {
+	var made []rollout.Made
 	for _, d := range ds {
-		made = append(made, reconcile.Made{Decision: d})
+		made = append(made, rollout.Made{Decision: d})
 	}
 	l.Record(context.Background(), made)
 }
 
 func TestWhatIsNew(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*reconcile.Decision)
+		change func(*rollout.Decision)
 		done   bool
 		want   bool
 	}{
-		"nothing": {func(*reconcile.Decision) {}, false, false},
+		"nothing": {func(*rollout.Decision) {}, false, false},
 		"counts":  {finding(func(f *rollout.Finding) { f.Message, f.Evidence = "4 of 10", json.RawMessage(`4`) }), false, false},
-		"a rule again": {func(d *reconcile.Decision) {
+		"a rule again": {func(d *rollout.Decision) {
 			v := d.Plan.Verdicts.Actions["Ramp/v2@10%"]
 			again := v.Findings[0]
 			again.Message = "of another queue"
@@ -135,14 +134,14 @@ func TestWhatIsNew(t *testing.T) {
 		}, false, false},
 		"a rule":        {finding(func(f *rollout.Finding) { f.Rule = "acme.other" }), false, true},
 		"a waiver":      {finding(func(f *rollout.Finding) { f.Waived = "shop/launch" }), false, true},
-		"the state":     {func(d *reconcile.Decision) { d.Proposal.State.Reason = rollout.RolloutComplete }, false, true},
-		"the target":    {func(d *reconcile.Decision) { d.Proposal.Target.BuildID = "v3" }, false, true},
-		"the policies":  {func(d *reconcile.Decision) { d.Plan.Verdicts.PolicyDigest = "sha256:2" }, false, true},
-		"an action":     {func(d *reconcile.Decision) { d.Proposal.Actions[0].ID = "Ramp/v2@20%" }, false, true},
-		"no action":     {func(d *reconcile.Decision) { d.Proposal.Actions = nil }, false, true},
-		"the spec":      {func(d *reconcile.Decision) { d.Plan.Verdicts.Spec.Effect = rollout.HoldEffect }, false, true},
-		"another one's": {func(d *reconcile.Decision) { d.Snapshot.Deployment.Name = "search" }, false, true},
-		"carried out":   {func(*reconcile.Decision) {}, true, true},
+		"the state":     {func(d *rollout.Decision) { d.Proposal.State.Reason = rollout.RolloutComplete }, false, true},
+		"the target":    {func(d *rollout.Decision) { d.Proposal.Target.BuildID = "v3" }, false, true},
+		"the policies":  {func(d *rollout.Decision) { d.Plan.Verdicts.PolicyDigest = "sha256:2" }, false, true},
+		"an action":     {func(d *rollout.Decision) { d.Proposal.Actions[0].ID = "Ramp/v2@20%" }, false, true},
+		"no action":     {func(d *rollout.Decision) { d.Proposal.Actions = nil }, false, true},
+		"the spec":      {func(d *rollout.Decision) { d.Plan.Verdicts.Spec.Effect = rollout.HoldEffect }, false, true},
+		"another one's": {func(d *rollout.Decision) { d.Snapshot.Deployment.Name = "search" }, false, true},
+		"carried out":   {func(*rollout.Decision) {}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBot(t, nil, "")
@@ -150,7 +149,7 @@ func TestWhatIsNew(t *testing.T) {
 			record(l, held("checkout", noon))
 			second := held("checkout", noon.Add(time.Minute), c.change)
 			// A decision that lowered something is handed over when it did, and again at the end of the cycle.
-			l.Record(t.Context(), []reconcile.Made{{Decision: second, Done: c.done}, {Decision: second, Done: c.done}, {Decision: second}})
+			l.Record(t.Context(), []rollout.Made{{Decision: second, Done: c.done}, {Decision: second, Done: c.done}, {Decision: second}})
 			closeLog(t, l)
 			want := 1
 			if c.want {
@@ -392,7 +391,7 @@ func TestLinesThatCannotBeWritten(t *testing.T) {
 func TestDecisionThatCannotBeMade(t *testing.T) {
 	b := newBot(t, nil, "")
 	document := b.cfg.Document
-	b.cfg.Document = func(d *reconcile.Decision) (json.RawMessage, error) {
+	b.cfg.Document = func(d *rollout.Decision) (json.RawMessage, error) {
 		if d.Snapshot.Deployment.Name == "checkout" {
 			return nil, io.ErrUnexpectedEOF
 		}
@@ -443,7 +442,7 @@ func TestFileIsRotated(t *testing.T) {
 func TestBundlesAreRecorded(t *testing.T) {
 	b := newBot(t, nil, "")
 	l := b.open()
-	record(l, held("checkout", noon, func(d *reconcile.Decision) {
+	record(l, held("checkout", noon, func(d *rollout.Decision) {
 		d.Snapshot.Facts = map[string]rollout.Fact{"bundle.org": {Value: []byte(`"r7"`), ObservedAt: noon.Add(-time.Hour), Error: "not confirmed"},
 			"bundle.team": {Error: "not there"}, "error_rate": {Value: []byte(`"r8"`)}}
 	}))

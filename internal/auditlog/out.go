@@ -30,7 +30,7 @@ func newLines(to io.Writer, log *slog.Logger) *lines {
 }
 
 // put adds decisions. What there is no room for is dropped.
-func (s *lines) put(ds []Decision) {
+func (s *lines) put(ds []waiting) {
 	if s.to == nil || len(ds) == 0 {
 		return
 	}
@@ -38,7 +38,7 @@ func (s *lines) put(ds []Decision) {
 	defer s.mu.Unlock()
 	for _, d := range ds {
 		before := s.waiting.Len()
-		if err := WriteLines(&s.waiting, d); err != nil {
+		if err := WriteLines(&s.waiting, d.Decision); err != nil {
 			s.waiting.Truncate(before)
 			s.log.Error("a decision is not written as a line", "decision", d.ID, "error", err)
 			continue

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/forge"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
@@ -31,7 +30,7 @@ type standing struct {
 
 // standingOf is where a decision leaves a worker deployment. What cannot be seen just now leaves it where it was, if
 // that was asked by the same commit.
-func standingOf(d *reconcile.Decision, commit string, was standing) standing {
+func standingOf(d *rollout.Decision, commit string, was standing) standing {
 	state := report.StateOf(d.Proposal, d.Plan)
 	now := standing{commit: commit, dir: d.Plan.Dir, text: string(state.Reason), since: sinceOf(d)}
 	switch state.Reason {
@@ -53,7 +52,7 @@ func standingOf(d *reconcile.Decision, commit string, was standing) standing {
 }
 
 // sinceOf is the last time that a condition changed; zero: not known.
-func sinceOf(d *reconcile.Decision) (since time.Time) {
+func sinceOf(d *rollout.Decision) (since time.Time) {
 	status := d.Plan.Status
 	if was := d.Snapshot.Record.Status; status == nil && was != nil {
 		status = was.Status

@@ -13,7 +13,6 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/forge"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -73,8 +72,6 @@ type Reader struct {
 	slow bool
 }
 
-var _ reconcile.Statuses = (*Reader)(nil)
-
 // look is what is known for one environment. Its answers, by commit, are never changed: others take their place.
 type look struct {
 	holders  []rollout.Holder
@@ -108,7 +105,7 @@ func (r *Reader) Close() { r.end() }
 
 // Read gives the facts about a question. It waits for the forge for Patience at most, where commits were never asked
 // about, and does not wait for one that took longer the last time.
-func (r *Reader) Read(ctx context.Context, q reconcile.StatusQuestion) []map[string]rollout.Fact {
+func (r *Reader) Read(ctx context.Context, q rollout.StatusQuestion) []map[string]rollout.Fact {
 	var paths []string
 	for _, v := range q.Versions {
 		if v != "" && !slices.Contains(paths, v) {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/forge"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -73,8 +72,8 @@ func (s *said) Statuses(ctx context.Context, commit string) ([]forge.Status, err
 }
 
 // question asks about the statuses of one version.
-func question(contexts ...string) reconcile.StatusQuestion {
-	return reconcile.StatusQuestion{Environment: v1alpha1.Environment{Name: "prod"}, Contexts: contexts, Versions: []string{v1}}
+func question(contexts ...string) rollout.StatusQuestion {
+	return rollout.StatusQuestion{Environment: v1alpha1.Environment{Name: "prod"}, Contexts: contexts, Versions: []string{v1}}
 }
 
 func reader(c Commits, f StatusReader) *Reader {

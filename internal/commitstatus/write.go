@@ -15,7 +15,6 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/forge"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -117,9 +116,9 @@ func NewWriter(c WriterConfig) *Writer {
 
 // Decided takes what was decided. It asks no forge; the repository it asks which commits gave specs their content,
 // where that is not known.
-func (w *Writer) Decided(ctx context.Context, decisions []*reconcile.Decision) {
+func (w *Writer) Decided(ctx context.Context, decisions []*rollout.Decision) {
 	var missing []rollout.Snapshot
-	var of []*reconcile.Decision
+	var of []*rollout.Decision
 	for _, d := range decisions {
 		w.noteSpec(d.Snapshot)
 		switch env := d.Snapshot.Environment; {
@@ -166,7 +165,7 @@ func (w *Writer) noteSpec(s rollout.Snapshot) {
 }
 
 // stand notes where a decision leaves a worker deployment.
-func (w *Writer) stand(d *reconcile.Decision, s standing) {
+func (w *Writer) stand(d *rollout.Decision, s standing) {
 	env := d.Snapshot.Environment.Name
 	if w.standings[env] == nil {
 		w.standings[env] = map[rollout.Name]standing{}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/forge"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/statetable"
 )
@@ -105,13 +104,13 @@ func inScene(t *testing.T, names []string, test func(t *testing.T, s *scene)) {
 // cycle is one in which worker deployments are at these states, by name, and others are not looked at.
 func (s *scene) cycle(at map[string]rollout.State) []string {
 	s.t.Helper()
-	var decisions []*reconcile.Decision
+	var decisions []*rollout.Decision
 	world := rollout.EnvironmentWorld{Environment: s.env}
 	for _, n := range s.names {
 		name := rollout.Name{Namespace: "shop", Name: n}
 		world.Known = append(world.Known, &rollout.Known{Deployment: name})
 		if state, looked := at[n]; looked {
-			decisions = append(decisions, &reconcile.Decision{Snapshot: rollout.Snapshot{Deployment: name, Environment: s.env, SpecPath: "workers/" + n + ".yaml"},
+			decisions = append(decisions, &rollout.Decision{Snapshot: rollout.Snapshot{Deployment: name, Environment: s.env, SpecPath: "workers/" + n + ".yaml"},
 				Proposal: rollout.Proposal{State: state}, Plan: rollout.Plan{Deployment: name, Dir: "deploy/shop/" + n}})
 		}
 	}
@@ -245,7 +244,7 @@ func TestNothingIsLost(t *testing.T) {
 // cycleNow is cycle without waiting for what is written.
 func (s *scene) cycleNow(at map[string]rollout.State) {
 	name := rollout.Name{Namespace: "shop", Name: s.names[0]}
-	s.Decided(s.t.Context(), []*reconcile.Decision{{Snapshot: rollout.Snapshot{Deployment: name, Environment: s.env, SpecPath: "x.yaml"},
+	s.Decided(s.t.Context(), []*rollout.Decision{{Snapshot: rollout.Snapshot{Deployment: name, Environment: s.env, SpecPath: "x.yaml"},
 		Proposal: rollout.Proposal{State: at[s.names[0]]}, Plan: rollout.Plan{Deployment: name}}})
 	s.Cycle(rollout.World{Environments: []rollout.EnvironmentWorld{{Environment: s.env, Known: []*rollout.Known{{Deployment: name}}}}})
 }
@@ -266,11 +265,11 @@ func TestAfterAStart(t *testing.T) {
 		s.stop()
 		s.start()
 		asked := len(s.on.asked)
-		d := &reconcile.Decision{Snapshot: rollout.Snapshot{Deployment: rollout.Name{Namespace: "shop", Name: "a"}, Environment: s.env, SpecPath: "x.yaml"}}
+		d := &rollout.Decision{Snapshot: rollout.Snapshot{Deployment: rollout.Name{Namespace: "shop", Name: "a"}, Environment: s.env, SpecPath: "x.yaml"}}
 		d.Plan.Deployment = d.Snapshot.Deployment
 		d.Plan.Status = &v1alpha1.WorkerDeploymentStatus{Conditions: []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Status: v1alpha1.True,
 			Reason: string(rollout.RolloutComplete), LastTransitionTime: v1alpha1.NewTime(time.Now().Add(-longAgo - time.Hour))}}}
-		s.Decided(t.Context(), []*reconcile.Decision{d})
+		s.Decided(t.Context(), []*rollout.Decision{d})
 		s.Cycle(rollout.World{Environments: []rollout.EnvironmentWorld{{Environment: s.env, Known: []*rollout.Known{{Deployment: d.Plan.Deployment}}}}})
 		synctest.Wait()
 		require.Empty(t, s.on.news())
@@ -443,7 +442,7 @@ func TestWithinTheBudget(t *testing.T) {
 // TestStatesOfTheTable: a commit has the status that the table of docs/cd.md says for each state.
 func TestStatesOfTheTable(t *testing.T) {
 	for _, row := range statetable.Rows(t) {
-		d := &reconcile.Decision{Plan: rollout.Plan{Status: row.Status(v1alpha1.Time{})}}
+		d := &rollout.Decision{Plan: rollout.Plan{Status: row.Status(v1alpha1.Time{})}}
 		for _, before := range []forge.StatusState{"", forge.StatusPending, forge.StatusFailure} {
 			want := forge.StatusState(row.Commit)
 			if want == "as before" {

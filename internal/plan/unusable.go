@@ -215,6 +215,12 @@ func TemporalNamespace(s rollout.Snapshot) string {
 	return ""
 }
 
+// SubjectOf is the worker deployment of a snapshot that was observed, as calls to Temporal name it.
+func SubjectOf(s rollout.Snapshot) rollout.Subject {
+	return rollout.Subject{Connection: *ConnectionOf(s), Deployment: s.Deployment, TemporalNamespace: TemporalNamespace(s),
+		Identity: s.Environment.ManagerIdentity}
+}
+
 // proposeLowering looks at the rows that take traffic back, while the spec cannot be used. What is broken stays what
 // there is to say first.
 func (v *view) proposeLowering(p *rollout.Proposal) {

@@ -8,13 +8,12 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/forge"
 	"github.com/rampart-gitops/rampart/internal/plan"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // vet finds out who approved what a record proposes, where that has to be somebody else than who asked. It runs where
 // nothing else reads the repository: after an environment's decisions were carried out.
-func (l *look) vet(ctx context.Context, x *reconcile.Decision, was gitops.Proposed) error {
+func (l *look) vet(ctx context.Context, x *rollout.Decision, was gitops.Proposed) error {
 	n, ask := x.Plan.Deployment, x.Plan.Approving
 	switch {
 	case ask == nil:
@@ -38,7 +37,7 @@ func (l *look) vet(ctx context.Context, x *reconcile.Decision, was gitops.Propos
 }
 
 // approver says who approved. False: the forge may say it in a moment.
-func (l *look) approver(ctx context.Context, x *reconcile.Decision, was gitops.Proposed) (rollout.Approver, bool, error) {
+func (l *look) approver(ctx context.Context, x *rollout.Decision, was gitops.Proposed) (rollout.Approver, bool, error) {
 	ask := *x.Plan.Approving
 	unknown := func(why string) (rollout.Approver, bool, error) {
 		return rollout.Approver{Routing: ask.Routing, Why: why}, true, nil

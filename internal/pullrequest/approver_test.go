@@ -10,7 +10,6 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/forge"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -38,7 +37,7 @@ func (f *people) Get(context.Context, int64) (forge.Details, error) {
 func (f *people) Authors(context.Context, string) ([]forge.Person, error) { return f.authors, f.err }
 
 // approving is a decision that has to know who approved.
-func approving(by *v1alpha1.Asked) *reconcile.Decision {
+func approving(by *v1alpha1.Asked) *rollout.Decision {
 	d := asking()
 	d.Plan.Review = nil
 	p := d.Plan.Record.Proposal
@@ -62,7 +61,7 @@ func TestWhoApproved(t *testing.T) {
 	known := []forge.Person{{Login: "ada"}, {Login: "ada"}}
 	command := &v1alpha1.Asked{By: "bob"}
 	for name, c := range map[string]struct {
-		decision *reconcile.Decision
+		decision *rollout.Decision
 		commit   rollout.ApprovalCommit
 		on       people
 		want     rollout.Approver
@@ -88,17 +87,17 @@ func TestWhoApproved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(&c.on)
 			d.server.approved = c.commit
-			require.Equal(t, !c.waits, d.Propose(t.Context(), d.world, []*reconcile.Decision{c.decision}), "it is news for the next decision")
+			require.Equal(t, !c.waits, d.Propose(t.Context(), d.world, []*rollout.Decision{c.decision}), "it is news for the next decision")
 			if c.waits {
 				require.Empty(t, d.Approvers("prod"))
 				d.now = d.now.Add(rest)
-				require.True(t, d.Propose(t.Context(), d.world, []*reconcile.Decision{c.decision}))
+				require.True(t, d.Propose(t.Context(), d.world, []*rollout.Decision{c.decision}))
 			}
 			got := d.Approvers("prod")[checkout]
 			require.NotEmpty(t, got.Why)
 			got.Why, c.want.Routing = "", "blob"
 			require.Equal(t, c.want, got)
-			require.False(t, d.Propose(t.Context(), d.world, []*reconcile.Decision{c.decision}), "no news any more")
+			require.False(t, d.Propose(t.Context(), d.world, []*rollout.Decision{c.decision}), "no news any more")
 		})
 	}
 }

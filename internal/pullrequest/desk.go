@@ -13,7 +13,6 @@ import (
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/forge"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -39,8 +38,8 @@ type Config struct {
 	Same func(was, is []byte) bool
 	// Title and Body are those of the pull request for a decision. A body takes long beside a cycle's other work, so it
 	// is asked for only where it may be written.
-	Title func(d *reconcile.Decision) string
-	Body  func(ctx context.Context, env rollout.EnvironmentWorld, d *reconcile.Decision) string
+	Title func(d *rollout.Decision) string
+	Body  func(ctx context.Context, env rollout.EnvironmentWorld, d *rollout.Decision) string
 	// Commit gives title and body of the pull request for a commit, by its message, that a branch does not take.
 	Commit func(env v1alpha1.Environment, branch, message string) (title, body string)
 	Now    func() time.Time
@@ -72,8 +71,6 @@ type Desk struct {
 	// until is when the forge is asked again.
 	until time.Time
 }
-
-var _ reconcile.Proposer = (*Desk)(nil)
 
 // environment is what is known of one environment.
 type environment struct {
@@ -142,11 +139,11 @@ func (d *Desk) Approvers(name string) map[rollout.Name]rollout.Approver {
 // Propose brings the branches and pull requests of an environment in line with what was decided, and looks what became
 // of them. It reports whether people did something, or are told something, that the next decision should know. What
 // goes wrong is told, and tried again the next time; it keeps nothing else up.
-func (d *Desk) Propose(ctx context.Context, world rollout.EnvironmentWorld, decisions []*reconcile.Decision) (news bool) {
+func (d *Desk) Propose(ctx context.Context, world rollout.EnvironmentWorld, decisions []*rollout.Decision) (news bool) {
 	name := world.Environment.Name
 	e := d.environment(name)
 	d.outputIsDone(ctx, e, world)
-	asks := slices.ContainsFunc(decisions, func(x *reconcile.Decision) bool { return x.Plan.Review != nil || x.Plan.Approving != nil })
+	asks := slices.ContainsFunc(decisions, func(x *rollout.Decision) bool { return x.Plan.Review != nil || x.Plan.Approving != nil })
 	if !asks && e.looked && !e.open || d.Now().Before(d.until) {
 		return false
 	}
@@ -185,7 +182,7 @@ type look struct {
 	pulls map[string]forge.PullRequest
 }
 
-func (l *look) all(ctx context.Context, decisions []*reconcile.Decision) bool {
+func (l *look) all(ctx context.Context, decisions []*rollout.Decision) bool {
 	decided := map[rollout.Name]bool{}
 	for _, x := range l.inTurn(decisions) {
 		n := x.Plan.Deployment
@@ -216,15 +213,15 @@ func (l *look) all(ctx context.Context, decisions []*reconcile.Decision) bool {
 
 // inTurn has those first that were looked at the longest ago: a look that is cut short does not begin with the same
 // ones each time.
-func (l *look) inTurn(decisions []*reconcile.Decision) []*reconcile.Decision {
-	at := func(x *reconcile.Decision) (t time.Time) {
+func (l *look) inTurn(decisions []*rollout.Decision) []*rollout.Decision {
+	at := func(x *rollout.Decision) (t time.Time) {
 		if f := l.files[x.Plan.Deployment]; f != nil {
 			t = f.at
 		}
 		return t
 	}
 	out := slices.Clone(decisions)
-	slices.SortStableFunc(out, func(a, b *reconcile.Decision) int { return at(a).Compare(at(b)) })
+	slices.SortStableFunc(out, func(a, b *rollout.Decision) int { return at(a).Compare(at(b)) })
 	return out
 }
 
@@ -241,7 +238,7 @@ func (l *look) recorded(n rollout.Name, was gitops.Proposed) bool {
 
 // waits reports whether a decision leaves a proposal's branch as it is: it wrote no record, or one that has that
 // proposal and asks for no review just now.
-func (l *look) waits(x *reconcile.Decision, was gitops.Proposed) bool {
+func (l *look) waits(x *rollout.Decision, was gitops.Proposed) bool {
 	return x.Plan.Record == nil && !x.Plan.Remove || l.proposed(x.Plan.Deployment, x.Plan.Record, was)
 }
 
@@ -308,7 +305,7 @@ func (l *look) id(n rollout.Name, p rollout.ReviewedProposal) string {
 }
 
 // ask proposes what a decision waits for.
-func (l *look) ask(ctx context.Context, x *reconcile.Decision, was gitops.Proposed) error {
+func (l *look) ask(ctx context.Context, x *rollout.Decision, was gitops.Proposed) error {
 	n, f, recorded := x.Plan.Deployment, l.file(x.Plan.Deployment), x.Plan.Review.Proposal
 	id, said := l.id(n, recorded), rollout.Review{Since: recorded.Since, JobID: recorded.JobID}
 	pull, err := l.pull(ctx, n, was, recorded.Since.Add(-back))
@@ -406,7 +403,7 @@ func (l *look) propose(ctx context.Context, f *file, was gitops.Proposed, p gito
 }
 
 // update lets title and body follow the facts.
-func (l *look) update(ctx context.Context, f *file, x *reconcile.Decision) error {
+func (l *look) update(ctx context.Context, f *file, x *rollout.Decision) error {
 	if f.seen.Number == 0 || !f.when.IsZero() && l.Now().Sub(f.when) < updateEvery || l.updates == mostUpdates {
 		return nil
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/forge"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -96,11 +95,11 @@ func newDesk(on forge.Forge) *desk {
 	d := &desk{body: "body", server: &server{there: map[rollout.Name]gitops.Proposed{}}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		world: rollout.EnvironmentWorld{Environment: v1alpha1.Environment{Name: "prod"}, Base: "base"}}
 	d.Desk = New(Config{Branches: d.server, Forge: on, Base: "main", Same: bytes.Equal, Now: func() time.Time { return d.now }, Log: slog.New(slog.DiscardHandler),
-		Title: func(*reconcile.Decision) string { return "title" },
+		Title: func(*rollout.Decision) string { return "title" },
 		Commit: func(_ v1alpha1.Environment, branch, message string) (string, string) {
 			return "commit to " + branch, message
 		},
-		Body: func(context.Context, rollout.EnvironmentWorld, *reconcile.Decision) string {
+		Body: func(context.Context, rollout.EnvironmentWorld, *rollout.Decision) string {
 			d.bodies++
 			return d.body
 		}})
@@ -108,17 +107,17 @@ func newDesk(on forge.Forge) *desk {
 }
 
 // asking is a decision that waits for approval.
-func asking() *reconcile.Decision {
+func asking() *rollout.Decision {
 	p := &v1alpha1.RecordedProposal{BuildID: "v2", TemplateHash: "h", To: 10, Since: v1alpha1.NewTime(time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC))}
-	return &reconcile.Decision{Plan: rollout.Plan{Deployment: checkout, Record: &v1alpha1.RoutingSpec{Proposal: p}, Review: &rollout.ReviewAsk{Proposal: rollout.ReviewedRaise(*p)}}}
+	return &rollout.Decision{Plan: rollout.Plan{Deployment: checkout, Record: &v1alpha1.RoutingSpec{Proposal: p}, Review: &rollout.ReviewAsk{Proposal: rollout.ReviewedRaise(*p)}}}
 }
 
-func quiet() *reconcile.Decision {
-	return &reconcile.Decision{Plan: rollout.Plan{Deployment: checkout, Record: &v1alpha1.RoutingSpec{}}}
+func quiet() *rollout.Decision {
+	return &rollout.Decision{Plan: rollout.Plan{Deployment: checkout, Record: &v1alpha1.RoutingSpec{}}}
 }
 
 // steps runs passes, and gives what the server was asked in each.
-func (d *desk) pass(t *testing.T, decisions ...*reconcile.Decision) []string {
+func (d *desk) pass(t *testing.T, decisions ...*rollout.Decision) []string {
 	d.server.calls = nil
 	d.Propose(t.Context(), d.world, decisions)
 	return d.server.calls
@@ -183,7 +182,7 @@ func TestProposalStaysWhileNothingIsKnown(t *testing.T) {
 	waiting := asking()
 	waiting.Plan.Review = nil
 	require.Equal(t, []string{"list"}, d.pass(t, waiting))
-	require.Equal(t, []string{"list"}, d.pass(t, &reconcile.Decision{Plan: rollout.Plan{Deployment: checkout}}), "no record was written")
+	require.Equal(t, []string{"list"}, d.pass(t, &rollout.Decision{Plan: rollout.Plan{Deployment: checkout}}), "no record was written")
 	waiting.Plan.Record.Proposal.Withdrawn = true
 	require.Equal(t, []string{"list", "withdraw"}, d.pass(t, waiting))
 }
@@ -298,7 +297,7 @@ func TestBodiesFollowTheFacts(t *testing.T) {
 	require.Equal(t, []string{"newer"}, on.bodies)
 
 	many := newDesk(on)
-	var all []*reconcile.Decision
+	var all []*rollout.Decision
 	for i := range 3 * mostUpdates {
 		one := asking()
 		one.Plan.Deployment.Name = fmt.Sprintf("checkout-%d", i)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/forge"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -109,7 +108,7 @@ func (l *look) byAndBy(ctx context.Context, f *file) error {
 
 // keepsWaiting looks after a branch about which nothing can be said now: what others push to it meanwhile is not
 // merged by itself, nor what was ordered when that was configured.
-func (l *look) keepsWaiting(ctx context.Context, x *reconcile.Decision, was gitops.Proposed) error {
+func (l *look) keepsWaiting(ctx context.Context, x *rollout.Decision, was gitops.Proposed) error {
 	if was.Branch == "" {
 		return nil
 	}
@@ -134,7 +133,7 @@ func (l *look) keepsWaiting(ctx context.Context, x *reconcile.Decision, was gito
 
 // heldByPolicy reports whether policy holds a raise now: what waits for approval is not to be merged before it may be
 // done.
-func heldByPolicy(x *reconcile.Decision) bool {
+func heldByPolicy(x *rollout.Decision) bool {
 	return slices.ContainsFunc(x.Plan.Held, func(h rollout.Held) bool {
 		return h.Action.IsRaise() && h.Verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness()
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/forge"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // busy is a forge with many pull requests, which keeps what it was asked.
@@ -43,7 +43,7 @@ func (b *busy) Open(_ context.Context, o forge.Opening) (forge.PullRequest, erro
 	return p, nil
 }
 
-func manyAsk(n int) (all []*reconcile.Decision) {
+func manyAsk(n int) (all []*rollout.Decision) {
 	for i := range n {
 		one := asking()
 		one.Plan.Deployment.Name = fmt.Sprintf("checkout-%03d", i)

@@ -8,42 +8,42 @@ import (
 )
 
 // DecideAll decides for the worker deployments of one environment, in the order of their names.
-func DecideAll(ctx context.Context, judge Judge, snapshots []rollout.Snapshot) []*Decision {
+func DecideAll(ctx context.Context, judge Judge, snapshots []rollout.Snapshot) []*rollout.Decision {
 	return Admit(ctx, judge, decideEach(ctx, judge, snapshots))
 }
 
 // DecideFor decides for one of the worker deployments of an environment as it is decided beside the others. It has to
 // be one of them.
-func DecideFor(ctx context.Context, judge Judge, snapshots []rollout.Snapshot, name rollout.Name) *Decision {
+func DecideFor(ctx context.Context, judge Judge, snapshots []rollout.Snapshot, name rollout.Name) *rollout.Decision {
 	all := DecideAll(ctx, judge, snapshots)
-	return all[slices.IndexFunc(all, func(d *Decision) bool { return d.Snapshot.Deployment == name })]
+	return all[slices.IndexFunc(all, func(d *rollout.Decision) bool { return d.Snapshot.Deployment == name })]
 }
 
 // Admit lets rollouts start one after the other. Each was decided on by what is recorded, which shows none that starts
 // in the same cycle; so those that start beside another are decided again, in the order of decisions, and see the ones
 // before them that do.
-func Admit(ctx context.Context, judge Judge, decisions []*Decision) []*Decision {
+func Admit(ctx context.Context, judge Judge, decisions []*rollout.Decision) []*rollout.Decision {
 	var admitted []rollout.InProgress
 	out := slices.Clone(decisions)
 	for i, d := range decisions {
-		if _, ok := d.starts(); !ok {
+		if _, ok := starting(d); !ok {
 			continue
 		}
-		if len(admitted) > 0 && !d.acted {
+		if len(admitted) > 0 && !d.Acted {
 			s := d.Snapshot
 			s.Rollouts = together(s.Rollouts, admitted)
 			d = Decide(ctx, judge, s)
 			out[i] = d
 		}
-		if r, ok := d.starts(); ok {
+		if r, ok := starting(d); ok {
 			admitted = append(admitted, r)
 		}
 	}
 	return out
 }
 
-// starts is the rollout that a decision begins; false: none.
-func (d *Decision) starts() (rollout.InProgress, bool) {
+// starting is the rollout that a decision begins; false: none.
+func starting(d *rollout.Decision) (rollout.InProgress, bool) {
 	for _, a := range d.Plan.Actions {
 		if d.Snapshot.Starts(a) {
 			return rollout.InProgress{Deployment: d.Plan.Deployment, BuildID: a.BuildID, Since: d.Snapshot.Now}, true

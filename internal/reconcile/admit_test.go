@@ -20,6 +20,8 @@ type crowd struct {
 	*scene
 	most    int
 	routing map[rollout.Name]rollout.RoutingConfig
+	// target is the build that all want.
+	target string
 	// judged counts what the policy was asked about starts.
 	judged atomic.Int64
 }
@@ -39,13 +41,9 @@ func newCrowd(t *testing.T, names ...string) *crowd {
 		d.Record.Dir = "deploy/" + d.Deployment.String()
 		env.Deployments = append(env.Deployments, d)
 		c.routing[d.Deployment] = rollout.RoutingConfig{Current: "old", CurrentChangedAt: c.now.Add(-time.Hour)}
+		c.target, _ = rollout.BuildIDFor(d.Spec.Spec, nil)
 	}
 	return c
-}
-
-func (c *crowd) target() string {
-	id, _ := rollout.BuildIDFor(c.world.Environments[0].Deployments[0].Spec.Spec, nil)
-	return id
 }
 
 // Read gives each worker deployment the rollouts that the records of the others desire.
@@ -72,7 +70,7 @@ func (c *crowd) Read(ctx context.Context) (rollout.World, error) {
 func (c *crowd) Observe(_ context.Context, _ v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
 	o := rollout.Observation{At: c.now, Exists: rollout.Yes, Routing: c.routing[ask.Deployment], ManagerIdentity: "rampart/default",
 		Stuck: rollout.Stuck{Unattributed: rollout.Counted(0), Problems: rollout.Counted(0)}}
-	for _, id := range []string{"old", c.target()} {
+	for _, id := range []string{"old", c.target} {
 		o.Versions = append(o.Versions, rollout.VersionObservation{BuildID: id, QueuesKnown: rollout.Yes,
 			Closed: rollout.ClosedCounts{Known: true, Completed: 100},
 			Queues: []rollout.TaskQueue{{Name: "q", Type: rollout.QueueWorkflow, Unversioned: rollout.No,
@@ -135,7 +133,7 @@ func (c *crowd) write(record *rollout.Record, f rollout.FileChange) {
 	}
 }
 
-func (c *crowd) Raise(_ context.Context, on Subject, call rollout.RoutingCall) error {
+func (c *crowd) Raise(_ context.Context, on rollout.Subject, call rollout.RoutingCall) error {
 	to, step := c.routing[on.Deployment], call.Steps[len(call.Steps)-1]
 	if step.Kind == rollout.SetCurrent {
 		to = rollout.RoutingConfig{Current: step.BuildID, CurrentChangedAt: c.now}
@@ -254,7 +252,7 @@ func TestAdmitLeavesWhatItIsGiven(t *testing.T) {
 	c.once(r)
 	world, err := r.Observe(t.Context())
 	require.NoError(t, err)
-	var decided []*Decision
+	var decided []*rollout.Decision
 	for _, s := range world.Environments[0].Deployments {
 		decided = append(decided, Decide(t.Context(), c, s))
 	}

@@ -35,7 +35,7 @@ func (s *slow) Read(ctx context.Context) (rollout.World, error) {
 	}
 }
 
-func (s *slow) Lower(ctx context.Context, on Subject, call rollout.RoutingCall) error {
+func (s *slow) Lower(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
 	err := s.scene.Lower(ctx, on, call)
 	s.obs.Routing = rollout.RoutingConfig{} // it is done
 	close(s.lowers)
@@ -150,7 +150,7 @@ type raisesNothingIn struct {
 	namespace string
 }
 
-func (f raisesNothingIn) Raise(ctx context.Context, on Subject, call rollout.RoutingCall) error {
+func (f raisesNothingIn) Raise(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
 	if on.TemporalNamespace == f.namespace {
 		return errors.New("refused")
 	}

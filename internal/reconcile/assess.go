@@ -50,7 +50,7 @@ type group struct {
 	judge     Judge
 	snapshots []rollout.Snapshot
 	// inputs of the snapshots.
-	inputs map[rollout.Name]resync.Inputs
+	inputs map[rollout.Name]rollout.Inputs
 	// blind says that the repository is away: the snapshots are as it was read at since; zero: longer ago than is
 	// known.
 	blind bool
@@ -71,7 +71,7 @@ type group struct {
 	// done is closed at the end of its work. What follows is read after that.
 	done      chan struct{}
 	took      time.Duration
-	decisions []*Decision
+	decisions []*rollout.Decision
 	// waiting are the worker deployments that it had no time for.
 	waiting map[rollout.Name]bool
 	report  Report
@@ -115,7 +115,7 @@ func (g *group) members() iter.Seq[resync.Key] {
 }
 
 // postpone leaves a worker deployment that there is no time for to the next cycle, which follows at once.
-func (r *Reconciler) postpone(g *group, d *Decision) {
+func (r *Reconciler) postpone(g *group, d *rollout.Decision) {
 	g.wait(d.Snapshot.Deployment)
 	g.report.more(r.Now())
 }
@@ -131,7 +131,7 @@ func (g *group) wait(n rollout.Name) {
 type assessed struct {
 	environment string
 	groups      []*group
-	decisions   []*Decision
+	decisions   []*rollout.Decision
 	// waiting are the worker deployments that there was no time for.
 	waiting map[rollout.Name]bool
 	// late says that some was decided by a late group, on an earlier reading.
@@ -276,10 +276,10 @@ func (r *Reconciler) work(ctx context.Context, g *group) {
 	r.Groups.allow(g)
 	if g.raises {
 		for _, d := range g.decisions {
-			g.report.made = append(g.report.made, Made{Decision: d, Done: r.carryOut(ctx, g, d)})
+			g.report.made = append(g.report.made, rollout.Made{Decision: d, Done: r.carryOut(ctx, g, d)})
 		}
 	} else {
-		g.decisions = r.decide(ctx, g, func(decisions []*Decision) []*Decision {
+		g.decisions = r.decide(ctx, g, func(decisions []*rollout.Decision) []*rollout.Decision {
 			// What lowering takes is not taken from the time for observing, nor the other way round.
 			until := g.until
 			r.Groups.allow(g)
@@ -291,7 +291,7 @@ func (r *Reconciler) work(ctx context.Context, g *group) {
 			r.delete(ctx, g)
 		}
 		for _, d := range g.decisions {
-			d.inputs = g.inputs[d.Snapshot.Deployment]
+			d.Inputs = g.inputs[d.Snapshot.Deployment]
 		}
 	}
 	g.took = time.Since(g.begun)
@@ -357,8 +357,8 @@ func (r *Reconciler) dissolve(g *group) {
 
 // check drops plans that would do what must never happen. Such a plan is a defect of ours: it is reported loudly, and
 // nothing of it is carried out.
-func (r *Reconciler) check(ctx context.Context, decisions []*Decision, report *Report) []*Decision {
-	var out []*Decision
+func (r *Reconciler) check(ctx context.Context, decisions []*rollout.Decision, report *Report) []*rollout.Decision {
+	var out []*rollout.Decision
 	for _, d := range decisions {
 		if never := plan.Never(d.Snapshot, d.Plan); len(never) > 0 {
 			r.drop(ctx, d, "the plan was refused: "+never[0], report)
@@ -377,7 +377,7 @@ func (r *Reconciler) delete(ctx context.Context, g *group) {
 			if g.over() || g.isWithdrawn(d.Snapshot.Deployment) { // the next cycle asks
 				break
 			}
-			done, err := r.Versions.DeleteVersion(ctx, SubjectOf(d.Snapshot), id)
+			done, err := r.Versions.DeleteVersion(ctx, plan.SubjectOf(d.Snapshot), id)
 			if err != nil {
 				r.notDone(ctx, d, &g.report, fmt.Errorf("delete version %s: %w", id, err))
 				continue
@@ -390,7 +390,7 @@ func (r *Reconciler) delete(ctx context.Context, g *group) {
 			s := d.Snapshot
 			s.Deletions = slices.Concat(s.Deletions, answers)
 			again := Decide(ctx, g.judge, s)
-			again.acted = again.Plan.Lower == nil || d.acted // what was not lowered is not recorded as if it were
+			again.Acted = again.Plan.Lower == nil || d.Acted // what was not lowered is not recorded as if it were
 			g.decisions[i] = again
 			r.tell(ctx, again)
 		}

@@ -61,7 +61,7 @@ func (r *Reconciler) notOurs() error {
 }
 
 // noteSeen notes routings that were read while the repository could be read.
-func (a *absence) noteSeen(decisions []*Decision) {
+func (a *absence) noteSeen(decisions []*rollout.Decision) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.seen == nil {
@@ -75,7 +75,7 @@ func (a *absence) noteSeen(decisions []*Decision) {
 }
 
 // noteSet notes what a call set, or with an error may have set all the same.
-func (a *absence) noteSet(d *Decision, call rollout.RoutingCall, failed error) {
+func (a *absence) noteSet(d *rollout.Decision, call rollout.RoutingCall, failed error) {
 	if errors.Is(failed, rollout.ErrStale) {
 		return
 	}
@@ -86,14 +86,7 @@ func (a *absence) noteSet(d *Decision, call rollout.RoutingCall, failed error) {
 	}
 	now := d.Snapshot.Observation.Routing
 	for _, step := range call.Steps {
-		switch step.Kind {
-		case rollout.ClearRamp:
-			now.HasRamp, now.Ramping, now.Percentage = false, "", 0
-		case rollout.SetRamp:
-			now.HasRamp, now.Ramping, now.Percentage = true, step.BuildID, step.Percentage
-		case rollout.SetCurrent:
-			now.Current = step.BuildID
-		}
+		now = now.After(step)
 	}
 	if failed != nil {
 		a.seen[keyOf(d)] = seenRouting{routing: d.Snapshot.Observation.Routing, tried: &now}
@@ -111,13 +104,13 @@ func (a *absence) forget(gone func(resync.Key) bool, there int) {
 	}
 }
 
-func keyOf(d *Decision) resync.Key { return resync.KeyOf(&d.Snapshot) }
+func keyOf(d *rollout.Decision) resync.Key { return resync.KeyOf(&d.Snapshot) }
 
 // allowedBlind leaves out the decisions that lower traffic on what may not be true any more: somebody else may have the
 // repository, and move traffic by what it says now. Anything counts by a reading that is young; a verdict or a gate
 // also for as long as the whole routing is what the bot read or set last.
-func (r *Reconciler) allowedBlind(ctx context.Context, g *group, decisions []*Decision) []*Decision {
-	return slices.DeleteFunc(slices.Clone(decisions), func(d *Decision) bool {
+func (r *Reconciler) allowedBlind(ctx context.Context, g *group, decisions []*rollout.Decision) []*rollout.Decision {
+	return slices.DeleteFunc(slices.Clone(decisions), func(d *rollout.Decision) bool {
 		if d.Plan.Lower == nil {
 			return false
 		}
@@ -131,7 +124,7 @@ func (r *Reconciler) allowedBlind(ctx context.Context, g *group, decisions []*De
 }
 
 // refuseBlind says why a decision may not lower traffic without the repository; "": it may.
-func (r *Reconciler) refuseBlind(g *group, d *Decision) string {
+func (r *Reconciler) refuseBlind(g *group, d *rollout.Decision) string {
 	judged := slices.ContainsFunc(d.Plan.Actions, func(a rollout.Action) bool {
 		return a.Lowers() && (a.Cause == rollout.CauseVerdict || a.Cause == rollout.CauseGate)
 	})
@@ -152,7 +145,7 @@ func (r *Reconciler) refuseBlind(g *group, d *Decision) string {
 
 // isAsSeen reports whether the routing is what it was when it was read or set last. Of a routing that this run did not
 // see yet, the record has to know it.
-func (a *absence) isAsSeen(d *Decision) bool {
+func (a *absence) isAsSeen(d *rollout.Decision) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := d.Snapshot.Observation.Routing

@@ -67,7 +67,7 @@ func TestBlindAfterOwnCall(t *testing.T) {
 			f := newFleet(t, 1)
 			r := f.reconciler()
 			f.once(r)
-			d := &Decision{Snapshot: f.world.Environments[0].Deployments[0]}
+			d := &rollout.Decision{Snapshot: f.world.Environments[0].Deployments[0]}
 			d.Snapshot.Observation.Routing = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: f.now}
 			r.absence.seen[keyOf(d)] = seenRouting{routing: d.Snapshot.Observation.Routing}
 			r.absence.noteSet(d, rollout.RoutingCall{Steps: []rollout.RoutingStep{{Kind: rollout.ClearRamp}, {Kind: rollout.SetRamp, BuildID: "new", Percentage: 5}}}, failed)
@@ -78,6 +78,18 @@ func TestBlindAfterOwnCall(t *testing.T) {
 			require.False(t, r.absence.isAsSeen(d), "set again by somebody")
 		})
 	}
+}
+
+// A ramp ends when its version becomes current: what was set is what is seen then.
+func TestBlindAfterOwnPromotion(t *testing.T) {
+	d := &rollout.Decision{}
+	d.Snapshot.Observation.Routing = rollout.RoutingConfig{Current: "v1", HasRamp: true, Ramping: "v2", Percentage: 50}
+	var a absence
+	a.noteSet(d, rollout.RoutingCall{Steps: []rollout.RoutingStep{{Kind: rollout.SetCurrent, BuildID: "v2"}}}, nil)
+	d.Snapshot.Observation.Routing = rollout.RoutingConfig{Current: "v2"}
+	require.True(t, a.isAsSeen(d))
+	d.Snapshot.Observation.Routing = rollout.RoutingConfig{Current: "v2", HasRamp: true, Ramping: "v3", Percentage: 50}
+	require.False(t, a.isAsSeen(d), "somebody ramps another one")
 }
 
 // A repository that refuses the bot, or is gone, for an hour is not its own any more: it touches nothing, and says so.
@@ -150,7 +162,7 @@ func TestBlindAfterDays(t *testing.T) {
 			f := newFleet(t, 1)
 			r := f.reconciler()
 			f.once(r)
-			d := &Decision{Snapshot: f.world.Environments[0].Deployments[0]}
+			d := &rollout.Decision{Snapshot: f.world.Environments[0].Deployments[0]}
 			d.Snapshot.Observation.Routing = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: "new", Percentage: 10, PercentageChangedAt: f.now}
 			r.absence.seen[keyOf(d)] = seenRouting{routing: d.Snapshot.Observation.Routing}
 			d.Plan.Actions = []rollout.Action{{Kind: rollout.Rollback, BuildID: "old", From: 10, To: 0, Cause: cause}}

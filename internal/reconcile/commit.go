@@ -14,7 +14,7 @@ import (
 
 // commit writes what was decided for an environment with one commit, and gives the decisions that it is about. Where
 // the branch is protected, the commit is proposed instead, if the environment asks for that.
-func (r *Reconciler) commit(ctx context.Context, tip reading, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) ([]*Decision, error) {
+func (r *Reconciler) commit(ctx context.Context, tip reading, env rollout.EnvironmentWorld, decisions []*rollout.Decision, report *Report) ([]*rollout.Decision, error) {
 	if env.Unrecorded { // its records cannot be read: nothing is written on top of them
 		return decisions, nil
 	}
@@ -49,10 +49,10 @@ func (r *Reconciler) commit(ctx context.Context, tip reading, env rollout.Enviro
 
 // admit lets rollouts of all groups start one after the other. Where a decision that is made again would lower traffic,
 // the next cycle does it.
-func (r *Reconciler) admit(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) []*Decision {
-	var out []*Decision
+func (r *Reconciler) admit(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision, report *Report) []*rollout.Decision {
+	var out []*rollout.Decision
 	for i, d := range Admit(ctx, r.JudgeFor(env), decisions) {
-		if d.inputs = decisions[i].inputs; d.Plan.Lower != nil && !d.acted {
+		if d.Inputs = decisions[i].Inputs; d.Plan.Lower != nil && !d.Acted {
 			r.leave(ctx, d, report)
 			continue
 		}
@@ -84,15 +84,15 @@ func (r *Reconciler) stillHold(ctx context.Context, tip reading, a assessed, rep
 		return a
 	}
 	shared, hash := r.shared(env), resync.NewConnectionHash()
-	var kept, moved []*Decision
+	var kept, moved []*rollout.Decision
 	for _, d := range a.decisions {
 		row := tip.row(keyOf(d))
 		switch {
 		case row == nil, recordOf(row) != d.Snapshot.Record.Tree, r.isOld(d):
 			r.leave(ctx, d, report)
-		case resync.InputsOfKnown(row, *shared, hash) == d.inputs && (d.acted || !d.newcomer()):
+		case resync.InputsOfKnown(row, *shared, hash) == d.Inputs && (d.Acted || !isNewcomer(d)):
 			kept = append(kept, d)
-		case d.acted:
+		case d.Acted:
 			r.leave(ctx, d, report)
 		default:
 			moved = append(moved, d)
@@ -107,21 +107,21 @@ func (r *Reconciler) stillHold(ctx context.Context, tip reading, a assessed, rep
 const oldest = 10 * time.Minute
 
 // isOld reports whether a decision is too old to be committed. One without an observation has no age.
-func (r *Reconciler) isOld(d *Decision) bool {
+func (r *Reconciler) isOld(d *rollout.Decision) bool {
 	at := d.Snapshot.Observation.At
 	return !at.IsZero() && r.Now().Sub(at) > oldest
 }
 
-// newcomer reports whether a decision depends on what other worker deployments do: it starts a rollout or names
+// isNewcomer reports whether a decision depends on what other worker deployments do: it starts a rollout or names
 // Deployments.
-func (d *Decision) newcomer() bool {
-	_, starts := d.starts()
+func isNewcomer(d *rollout.Decision) bool {
+	_, starts := starting(d)
 	return starts || slices.ContainsFunc(d.Plan.Versions, func(w rollout.VersionWrite) bool { return w.Op == rollout.RenderVersion })
 }
 
 // decideAgain makes decisions again on another tip, on the same observations. Where another question would have to be
 // asked, and where traffic would be lowered, the next cycle does it.
-func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.EnvironmentWorld, moved []*Decision, report *Report) []*Decision {
+func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.EnvironmentWorld, moved []*rollout.Decision, report *Report) []*rollout.Decision {
 	var rows []*rollout.Known
 	for _, d := range moved {
 		rows = append(rows, tip.row(keyOf(d)))
@@ -131,7 +131,7 @@ func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.E
 		r.Log.WarnContext(ctx, "worker deployments could not be read again", "environment", env.Environment.Name, "error", err)
 	}
 	judge, shared, hash := r.JudgeFor(env), r.shared(env), resync.NewConnectionHash()
-	var out []*Decision
+	var out []*rollout.Decision
 	for _, d := range moved {
 		at := slices.IndexFunc(loaded, func(s rollout.Snapshot) bool { return s.Deployment == d.Snapshot.Deployment })
 		if at < 0 {
@@ -141,7 +141,7 @@ func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.E
 		s := withObservation(loaded[at], d.Snapshot)
 		same := keyOfGroup(s, hash) == keyOfGroup(d.Snapshot, hash) && reflect.DeepEqual(plan.Ask(s), plan.Ask(d.Snapshot))
 		again := Decide(ctx, judge, s)
-		again.inputs = resync.InputsOf(&loaded[at], *shared, hash)
+		again.Inputs = resync.InputsOf(&loaded[at], *shared, hash)
 		if !same || again.Plan.Lower != nil || len(again.Plan.Deletions) > 0 || again.Plan.SecondRead {
 			r.leave(ctx, d, report)
 			continue
@@ -152,7 +152,7 @@ func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.E
 }
 
 // leave leaves a worker deployment to the next cycle.
-func (r *Reconciler) leave(ctx context.Context, d *Decision, report *Report) {
+func (r *Reconciler) leave(ctx context.Context, d *rollout.Decision, report *Report) {
 	r.Log.DebugContext(ctx, "the repository moved: decided again in the next cycle", "deployment", d.Plan.Deployment.String())
 	r.resync.Drop(keyOf(d))
 	report.more(r.Now())

@@ -11,7 +11,7 @@ import (
 
 // Part is what one decision adds to an environment's commit.
 type Part struct {
-	*Decision
+	*rollout.Decision
 	// Files that change; none: nothing of the worker deployment is committed.
 	Files []rollout.FileChange
 	// Refused says why nothing of the decision is carried out although it was made; "" if it is.
@@ -21,7 +21,7 @@ type Part struct {
 }
 
 // Render renders one decision, and checks it once more against what must never happen.
-func Render(d *Decision) Part {
+func Render(d *rollout.Decision) Part {
 	part := Part{Decision: d}
 	if never := plan.Never(d.Snapshot, d.Plan); len(never) > 0 {
 		part.Refused = "the plan was refused: " + never[0]
@@ -51,13 +51,13 @@ func curtailed(part Part, why error) Part {
 }
 
 // Compose renders all decisions of an environment, and its own kustomization.yaml: root is nil if that stays as it is.
-func Compose(env rollout.EnvironmentWorld, decisions []*Decision) (parts []Part, root *rollout.FileChange, err error) {
+func Compose(env rollout.EnvironmentWorld, decisions []*rollout.Decision) (parts []Part, root *rollout.FileChange, err error) {
 	parts = renderEach(decisions)
 	root, err = rootOf(env, parts)
 	return parts, root, err
 }
 
-func renderEach(decisions []*Decision) []Part {
+func renderEach(decisions []*rollout.Decision) []Part {
 	parts := make([]Part, len(decisions))
 	cores.Each(len(parts), func(i int) { parts[i] = Render(decisions[i]) })
 	return parts

@@ -29,7 +29,7 @@ func TestComposeWithoutARetiredOne(t *testing.T) {
 
 		decision := Decide(t.Context(), s, d)
 		require.True(t, decision.Plan.Remove)
-		parts, root, err := Compose(env, []*Decision{decision})
+		parts, root, err := Compose(env, []*rollout.Decision{decision})
 		require.NoError(t, err)
 		require.Empty(t, parts[0].Refused)
 		require.Equal(t, []rollout.FileChange{{Path: "deploy/shop/checkout/kustomization.yaml", Delete: true},

@@ -176,7 +176,7 @@ func (r *Reconciler) group(env rollout.EnvironmentWorld, snapshots []rollout.Sna
 		at := slices.IndexFunc(groups, func(g *group) bool { return g.groupKey == key })
 		if at < 0 {
 			at, groups = len(groups), append(groups, &group{groupKey: key, env: env, judge: r.JudgeFor(env), blind: env.Unrecorded,
-				inputs: map[rollout.Name]resync.Inputs{}, report: newReport()})
+				inputs: map[rollout.Name]rollout.Inputs{}, report: newReport()})
 		}
 		groups[at].snapshots = append(groups[at].snapshots, s)
 		groups[at].inputs[s.Deployment] = resync.InputsOf(&s, *shared, hash)

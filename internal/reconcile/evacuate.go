@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -13,13 +14,13 @@ type batches struct{ started, failed bool }
 
 // startBatches starts the batch jobs of a plan, after the push. A job that the namespace has no room for does not count
 // as a failure: the record says that it is to run, and the next cycle tries again.
-func (r *Reconciler) startBatches(ctx context.Context, d *Decision, report *Report) (out batches) {
+func (r *Reconciler) startBatches(ctx context.Context, d *rollout.Decision, report *Report) (out batches) {
 	if r.Now().Sub(d.Snapshot.Observation.At) > r.Limits.FactMaxAge {
 		return out // decided again in the next cycle
 	}
 	for _, b := range d.Plan.Batches {
 		log := r.Log.With("deployment", d.Plan.Deployment.String(), "buildID", b.BuildID, "job", b.Job.JobID)
-		switch err := r.Versions.StartBatch(ctx, SubjectOf(d.Snapshot), b); {
+		switch err := r.Versions.StartBatch(ctx, plan.SubjectOf(d.Snapshot), b); {
 		case err == nil:
 			out.started = true
 			log.InfoContext(ctx, "started batch job", "stage", string(b.Job.Stage), "workflows", b.Job.Open)

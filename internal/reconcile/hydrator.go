@@ -70,7 +70,7 @@ func hydratorPath(env rollout.EnvironmentWorld) string {
 
 // originsOf gives the commits that asked for what was decided, in that order, where the environment wants them. Where
 // one is unknown, its Commit is "".
-func (r *Reconciler) originsOf(ctx context.Context, env rollout.EnvironmentWorld, of []*Decision) []rollout.GitContext {
+func (r *Reconciler) originsOf(ctx context.Context, env rollout.EnvironmentWorld, of []*rollout.Decision) []rollout.GitContext {
 	if !env.Environment.CD.Hydrator || r.History == nil || len(of) == 0 {
 		return make([]rollout.GitContext, len(of))
 	}

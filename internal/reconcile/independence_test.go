@@ -67,7 +67,7 @@ func (s *spread) Judge(ctx context.Context, snapshot rollout.Snapshot, p rollout
 	return s.fleet.Judge(ctx, snapshot, p)
 }
 
-func (s *spread) Lower(ctx context.Context, on Subject, call rollout.RoutingCall) error {
+func (s *spread) Lower(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fleet.Lower(ctx, on, call)
@@ -298,7 +298,7 @@ type stuckRaise struct {
 	namespace string
 }
 
-func (s stuckRaise) Raise(ctx context.Context, on Subject, call rollout.RoutingCall) error {
+func (s stuckRaise) Raise(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
 	if on.TemporalNamespace == s.namespace {
 		time.Sleep(10 * time.Second)
 		return context.DeadlineExceeded
@@ -378,7 +378,7 @@ func TestLateGroupRaisesNothingThatWasTakenBack(t *testing.T) {
 // tenSeconds is a Router whose raises take ten seconds.
 type tenSeconds struct{ Router }
 
-func (s tenSeconds) Raise(ctx context.Context, on Subject, call rollout.RoutingCall) error {
+func (s tenSeconds) Raise(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
 	time.Sleep(10*time.Second - time.Millisecond)
 	return s.Router.Raise(ctx, on, call)
 }
@@ -386,7 +386,7 @@ func (s tenSeconds) Raise(ctx context.Context, on Subject, call rollout.RoutingC
 // slowRaise is a Router whose raises take a second, and fail where they are given up.
 type slowRaise struct{ Router }
 
-func (s slowRaise) Raise(ctx context.Context, on Subject, call rollout.RoutingCall) error {
+func (s slowRaise) Raise(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

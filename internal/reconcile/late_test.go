@@ -114,7 +114,7 @@ func (h halfHung) Observe(ctx context.Context, conn v1alpha1.Connection, ask rol
 // needsTime is a Router whose calls take a second.
 type needsTime struct{ Router }
 
-func (n *needsTime) Lower(ctx context.Context, on Subject, call rollout.RoutingCall) error {
+func (n *needsTime) Lower(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

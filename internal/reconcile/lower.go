@@ -16,13 +16,13 @@ import (
 // A raise is safe from another bot's or a person's commit in between, since the push compares the branch first.
 // Lowering goes to Temporal before that. So where the record does not know the routing, perhaps since somebody else
 // committed and carried out another one after the record was read, the record is read again first.
-func (r *Reconciler) lower(ctx context.Context, g *group, decisions []*Decision) []*Decision {
+func (r *Reconciler) lower(ctx context.Context, g *group, decisions []*rollout.Decision) []*rollout.Decision {
 	if g.blind {
 		decisions = r.allowedBlind(ctx, g, decisions)
 	} else {
 		r.absence.noteSeen(decisions)
 	}
-	var out, known, unknown []*Decision
+	var out, known, unknown []*rollout.Decision
 	for _, d := range decisions {
 		switch {
 		case d.Plan.Lower == nil:
@@ -42,14 +42,14 @@ func (r *Reconciler) lower(ctx context.Context, g *group, decisions []*Decision)
 }
 
 // lowerEach makes the calls that lower, and gives the decisions whose calls succeeded, and what stands for the others.
-func (r *Reconciler) lowerEach(ctx context.Context, g *group, decisions []*Decision) []*Decision {
-	var out []*Decision
+func (r *Reconciler) lowerEach(ctx context.Context, g *group, decisions []*rollout.Decision) []*rollout.Decision {
+	var out []*rollout.Decision
 	for _, d := range decisions {
 		if g.over() {
 			r.postpone(g, d)
 			continue
 		}
-		err := r.Router.Lower(ctx, SubjectOf(d.Snapshot), *d.Plan.Lower)
+		err := r.Router.Lower(ctx, plan.SubjectOf(d.Snapshot), *d.Plan.Lower)
 		if r.absence.noteSet(d, *d.Plan.Lower, err); err != nil {
 			if r.notDone(ctx, d, &g.report, fmt.Errorf("take traffic back: %w", err)) && !g.blind {
 				out = append(out, r.notLowered(ctx, g, d))
@@ -57,7 +57,7 @@ func (r *Reconciler) lowerEach(ctx context.Context, g *group, decisions []*Decis
 			continue
 		}
 		r.Log.InfoContext(ctx, "took traffic back", "deployment", d.Plan.Deployment.String(), "row", d.Plan.Row)
-		d.acted = true
+		d.Acted = true
 		g.report.did(d) // whatever becomes of the commit
 		out = append(out, d)
 	}
@@ -66,7 +66,7 @@ func (r *Reconciler) lowerEach(ctx context.Context, g *group, decisions []*Decis
 
 // notLowered decides again for a worker deployment whose traffic could not be lowered, as if it could not be read: all
 // stays as it is, and the status says why.
-func (r *Reconciler) notLowered(ctx context.Context, g *group, d *Decision) *Decision {
+func (r *Reconciler) notLowered(ctx context.Context, g *group, d *rollout.Decision) *rollout.Decision {
 	s := d.Snapshot
 	s.Failure = nil
 	s.Observation = rollout.Observation{At: s.Observation.At, Problem: g.report.problems[keyOf(d)]}
@@ -80,7 +80,7 @@ const lockPatience = 5 * time.Second
 
 // unchanged gives the decisions whose specs and records are still those of the tip. The others are decided again in the
 // next cycle. A repository that is away stops no lowering.
-func (r *Reconciler) unchanged(ctx context.Context, decisions []*Decision) []*Decision {
+func (r *Reconciler) unchanged(ctx context.Context, decisions []*rollout.Decision) []*rollout.Decision {
 	if len(decisions) == 0 {
 		return decisions
 	}
@@ -92,7 +92,7 @@ func (r *Reconciler) unchanged(ctx context.Context, decisions []*Decision) []*De
 		return decisions
 	}
 	hash := resync.NewConnectionHash()
-	var out []*Decision
+	var out []*rollout.Decision
 	for _, d := range decisions {
 		if row := tip.row(keyOf(d)); row == nil || resync.InputsOfKnown(row, resync.Shared{}, hash) != resync.InputsOf(&d.Snapshot, resync.Shared{}, hash) {
 			r.Log.InfoContext(ctx, "the repository moved meanwhile: the plan is discarded", "deployment", d.Plan.Deployment.String())

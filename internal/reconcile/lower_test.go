@@ -61,7 +61,7 @@ type stuck struct {
 	err error
 }
 
-func (r *stuck) Lower(context.Context, Subject, rollout.RoutingCall) error { return r.err }
+func (r *stuck) Lower(context.Context, rollout.Subject, rollout.RoutingCall) error { return r.err }
 
 // Traffic that could not be taken back is told in the status, once, and nothing else changes. What came too late, or
 // was asked of a busy Temporal, is tried again without a word.

@@ -15,10 +15,10 @@ import (
 
 // memo is a log of decisions in memory.
 type memo struct {
-	cycles [][]Made
+	cycles [][]rollout.Made
 }
 
-func (m *memo) Record(_ context.Context, made []Made) { m.cycles = append(m.cycles, made) }
+func (m *memo) Record(_ context.Context, made []rollout.Made) { m.cycles = append(m.cycles, made) }
 
 // last is what the last cycle handed over: the reason of its state, and whether something was carried out.
 func (m *memo) last() []string {
@@ -135,13 +135,13 @@ func TestRefusedPlansAreHandedOver(t *testing.T) {
 	require.NotNil(t, d.Plan.Raise)
 	d.Plan.Lower = d.Plan.Raise // no lowering
 	report := newReport()
-	require.Empty(t, r.check(t.Context(), []*Decision{d}, &report))
-	require.Equal(t, []Made{{Decision: d}}, report.made)
+	require.Empty(t, r.check(t.Context(), []*rollout.Decision{d}, &report))
+	require.Equal(t, []rollout.Made{{Decision: d}}, report.made)
 
 	report = newReport()
-	commit, kept, err := r.compose(t.Context(), s.world.Environments[0], []*Decision{d}, &report)
+	commit, kept, err := r.compose(t.Context(), s.world.Environments[0], []*rollout.Decision{d}, &report)
 	require.NoError(t, err)
 	require.Empty(t, kept)
 	require.Empty(t, commit.Changes)
-	require.Equal(t, []Made{{Decision: d}}, report.made)
+	require.Equal(t, []rollout.Made{{Decision: d}}, report.made)
 }

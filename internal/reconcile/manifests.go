@@ -13,7 +13,7 @@ import (
 // withManifests has manifests read that surveys leave out, as far as what follows a plan needs them. With an error,
 // dropped are the decisions that cannot be rendered for want of what could not be read; it is decided for them again in
 // the next cycle.
-func withManifests(ctx context.Context, of reading, decisions []*Decision) (out, dropped []*Decision, err error) {
+func withManifests(ctx context.Context, of reading, decisions []*rollout.Decision) (out, dropped []*rollout.Decision, err error) {
 	var wanting []rollout.Snapshot
 	for _, d := range decisions {
 		if names := wanted(d); len(names) > 0 {
@@ -26,7 +26,7 @@ func withManifests(ctx context.Context, of reading, decisions []*Decision) (out,
 		return decisions, nil, nil
 	}
 	filled, err := of.load(ctx, wanting)
-	out = make([]*Decision, 0, len(decisions))
+	out = make([]*rollout.Decision, 0, len(decisions))
 	for _, d := range decisions {
 		if len(wanting) > 0 && wanting[0].Deployment == d.Snapshot.Deployment {
 			wanting = wanting[1:]
@@ -47,7 +47,7 @@ func withManifests(ctx context.Context, of reading, decisions []*Decision) (out,
 
 // wanted are the files to load; the snapshot has only their hashes. They are the files of versions whose manifests a
 // plan edits. Where people are asked, they are all such files, since people are shown how the rollout would go on.
-func wanted(d *Decision) []string {
+func wanted(d *rollout.Decision) []string {
 	asked := d.Plan.Review != nil && (d.Plan.Review.Held.Action.Kind == rollout.Ramp || d.Plan.Review.Held.Action.Kind == rollout.Promote)
 	edited := render.HealthChanges(d.Plan, d.Snapshot.Record)
 	for _, w := range d.Plan.Versions {
@@ -71,7 +71,7 @@ func wanted(d *Decision) []string {
 }
 
 // edits reports whether a plan changes manifests as they are, instead of rendering them anew.
-func edits(d *Decision) bool { return slices.ContainsFunc(d.Plan.Versions, isEdit) }
+func edits(d *rollout.Decision) bool { return slices.ContainsFunc(d.Plan.Versions, isEdit) }
 
 func isEdit(w rollout.VersionWrite) bool {
 	return w.Op == rollout.EditVersion || w.Op == rollout.ReconnectVersion

@@ -16,8 +16,8 @@ import (
 func TestWithManifests(t *testing.T) {
 	files := map[string]rollout.File{"routing.yaml": {Hash: "r", Data: "routing"}, "versions/v1/deployment.yaml": {Hash: "1"},
 		"versions/v10/deployment.yaml": {Hash: "10"}, "versions/v2/deployment.yaml": {Hash: "2"}, "versions/v2/pool-a.yaml": {Hash: "2a", Data: "known"}}
-	decision := func(name string, p rollout.Plan) *Decision {
-		return &Decision{Snapshot: rollout.Snapshot{Deployment: rollout.Name{Namespace: "shop", Name: name}, Record: rollout.Record{Files: files}}, Plan: p}
+	decision := func(name string, p rollout.Plan) *rollout.Decision {
+		return &rollout.Decision{Snapshot: rollout.Snapshot{Deployment: rollout.Name{Namespace: "shop", Name: name}, Record: rollout.Record{Files: files}}, Plan: p}
 	}
 	writes := func(op rollout.WriteOp, ids ...string) (p rollout.Plan) {
 		for _, id := range ids {
@@ -28,7 +28,7 @@ func TestWithManifests(t *testing.T) {
 	asks := func(kind rollout.ActionKind) rollout.Plan {
 		return rollout.Plan{Review: &rollout.ReviewAsk{Held: rollout.Held{Action: rollout.Action{Kind: kind}}}}
 	}
-	decisions := []*Decision{decision("a", rollout.Plan{}), decision("b", writes(rollout.EditVersion, "v1")),
+	decisions := []*rollout.Decision{decision("a", rollout.Plan{}), decision("b", writes(rollout.EditVersion, "v1")),
 		decision("c", writes(rollout.ReconnectVersion, "v2", "v3")), decision("d", asks(rollout.MoveWorkflows)), decision("e", writes(rollout.RemoveVersion, "v1")),
 		decision("f", asks(rollout.Ramp)), decision("g", asks(rollout.Promote))}
 	asked := map[string][]string{}
@@ -46,7 +46,7 @@ func TestWithManifests(t *testing.T) {
 			return out, err
 		}}
 	}
-	names := func(all []*Decision) (out []string) {
+	names := func(all []*rollout.Decision) (out []string) {
 		for _, d := range all {
 			name := d.Snapshot.Deployment.Name
 			if d.Snapshot.Failure != nil {
@@ -72,7 +72,7 @@ func TestWithManifests(t *testing.T) {
 	require.Equal(t, []string{"a", "c filled", "d", "e", "f", "g filled"}, names(got))
 	require.Equal(t, []string{"b"}, names(dropped))
 
-	got, _, err = withManifests(t.Context(), reading{}, []*Decision{decisions[0], decisions[3], decisions[4]})
+	got, _, err = withManifests(t.Context(), reading{}, []*rollout.Decision{decisions[0], decisions[3], decisions[4]})
 	require.NoError(t, err, "nothing is asked")
 	require.Equal(t, []string{"a", "d", "e"}, names(got))
 }

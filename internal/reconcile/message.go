@@ -12,7 +12,7 @@ import (
 )
 
 // message is what a commit says: for people. Nothing in it is ever relied on.
-func message(env string, changed []*Decision) string {
+func message(env string, changed []*rollout.Decision) string {
 	var b strings.Builder
 	switch len(changed) {
 	case 0:
@@ -58,7 +58,7 @@ func message(env string, changed []*Decision) string {
 }
 
 // summary is what a decision comes to. One that only tells of the states of versions says so.
-func summary(d *Decision) []string {
+func summary(d *rollout.Decision) []string {
 	if was := d.Snapshot.Record.Status; len(d.Plan.Actions) == 0 && was != nil {
 		if told := render.StatesTold(was.Status, d.Plan.Status); told != nil {
 			return []string{"status: " + strings.Join(told, ", ")}
@@ -69,7 +69,7 @@ func summary(d *Decision) []string {
 
 // grounds are what an action goes on: why it came next, what its version was judged by where it moves traffic, and
 // which rules were waived.
-func grounds(d *Decision, a *rollout.Action) []string {
+func grounds(d *rollout.Decision, a *rollout.Action) []string {
 	var out []string
 	if a.Reason != "" && a.Routes() {
 		if because := "because " + a.Reason; !slices.ContainsFunc(d.Plan.Summary, func(s string) bool { return strings.HasSuffix(s, ": "+a.Reason) }) {

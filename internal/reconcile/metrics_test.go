@@ -22,7 +22,7 @@ type fleet struct {
 	verdicts map[rollout.Name]rollout.Verdict
 	// events are calls for metrics and what was lowered, in their order; asked what was asked for.
 	events []string
-	asked  [][]MetricsQuestion
+	asked  [][]rollout.MetricsQuestion
 }
 
 func newFleet(t *testing.T, n int) *fleet {
@@ -75,7 +75,7 @@ func (f *fleet) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposa
 	return v
 }
 
-func (f *fleet) Lower(_ context.Context, on Subject, _ rollout.RoutingCall) error {
+func (f *fleet) Lower(_ context.Context, on rollout.Subject, _ rollout.RoutingCall) error {
 	f.events = append(f.events, "lower "+on.Deployment.Name)
 	return nil
 }
@@ -86,16 +86,16 @@ func (f *fleet) Commit(_ context.Context, c rollout.Commit) (string, error) {
 }
 
 // metricsFunc is a Metrics.
-type metricsFunc func([]MetricsQuestion) []map[string]rollout.Fact
+type metricsFunc func([]rollout.MetricsQuestion) []map[string]rollout.Fact
 
-func (m metricsFunc) Read(_ context.Context, questions []MetricsQuestion) []map[string]rollout.Fact {
+func (m metricsFunc) Read(_ context.Context, questions []rollout.MetricsQuestion) []map[string]rollout.Fact {
 	return m(questions)
 }
 
 func (f *fleet) reconciler() *Reconciler {
 	r := f.scene.reconciler()
 	r.Observer, r.Router, r.Committer, r.JudgeFor = f, f, f, func(rollout.EnvironmentWorld) Judge { return f }
-	r.Metrics = metricsFunc(func(questions []MetricsQuestion) []map[string]rollout.Fact {
+	r.Metrics = metricsFunc(func(questions []rollout.MetricsQuestion) []map[string]rollout.Fact {
 		f.events = append(f.events, fmt.Sprintf("metrics of %d", len(questions)))
 		f.asked = append(f.asked, questions)
 		out := make([]map[string]rollout.Fact, len(questions))

@@ -104,7 +104,7 @@ func TestRootIsPutRight(t *testing.T) {
 	}
 	part := func(name, tree string, remove bool) Part {
 		n := rollout.Name{Namespace: "shop", Name: name}
-		return Part{Decision: &Decision{Snapshot: rollout.Snapshot{Deployment: n, Record: rollout.Record{Tree: tree}},
+		return Part{Decision: &rollout.Decision{Snapshot: rollout.Snapshot{Deployment: n, Record: rollout.Record{Tree: tree}},
 			Plan: rollout.Plan{Deployment: n, Record: &v1alpha1.RoutingSpec{}, Remove: remove}}}
 	}
 	require.Nil(t, root())

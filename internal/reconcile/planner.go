@@ -13,7 +13,6 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/cores"
 	"github.com/rampart-gitops/rampart/internal/plan"
-	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -61,20 +60,6 @@ type Planner struct {
 	repository lock
 }
 
-// Decision is what was decided for one worker deployment, and on what.
-type Decision struct {
-	Snapshot rollout.Snapshot `json:"snapshot"`
-	Proposal rollout.Proposal `json:"proposal"`
-	Plan     rollout.Plan     `json:"plan"`
-
-	// acted says that something was carried out before the commit: traffic was lowered, or a version deleted.
-	acted bool
-	// inputs are those that it was made on.
-	inputs resync.Inputs
-	// wrote is routing.yaml as it was committed; "": it was not written.
-	wrote string
-}
-
 // Observe reads the world and Temporal: one snapshot for each worker deployment, by environment.
 func (p *Planner) Observe(ctx context.Context) (rollout.World, error) {
 	world, err := p.Source.Read(ctx)
@@ -91,14 +76,14 @@ func (p *Planner) Observe(ctx context.Context) (rollout.World, error) {
 }
 
 // Plan reads the world and decides for every environment, in their order. It changes nothing.
-func (p *Planner) Plan(ctx context.Context) (rollout.World, [][]*Decision, error) {
+func (p *Planner) Plan(ctx context.Context) (rollout.World, [][]*rollout.Decision, error) {
 	world, err := p.Source.Read(ctx)
 	if err != nil {
 		return rollout.World{}, nil, err
 	}
-	out := make([][]*Decision, len(world.Environments))
+	out := make([][]*rollout.Decision, len(world.Environments))
 	for i, env := range world.Environments {
-		out[i] = p.decide(ctx, p.whole(ctx, env), func(decisions []*Decision) []*Decision { return decisions })
+		out[i] = p.decide(ctx, p.whole(ctx, env), func(decisions []*rollout.Decision) []*rollout.Decision { return decisions })
 	}
 	return world, out, ctx.Err()
 }
@@ -193,7 +178,7 @@ func (p *Planner) withOrigins(ctx context.Context, env rollout.EnvironmentWorld,
 
 // withMetrics decides again what metrics bear on. All are read with one call: what a store that does not answer costs,
 // it costs once.
-func (p *Planner) withMetrics(ctx context.Context, judge Judge, decisions []*Decision) []*Decision {
+func (p *Planner) withMetrics(ctx context.Context, judge Judge, decisions []*rollout.Decision) []*rollout.Decision {
 	snapshots := make([]rollout.Snapshot, len(decisions))
 	for i, d := range decisions {
 		snapshots[i] = d.Snapshot
@@ -223,10 +208,10 @@ func (p *Planner) withOwn(facts map[string]rollout.Fact) map[string]rollout.Fact
 
 // measure reads the metrics that the snapshots' worker deployments are judged by, and says by index which have any.
 func (p *Planner) measure(ctx context.Context, snapshots []rollout.Snapshot) (out []rollout.Snapshot, from []int) {
-	var asks []MetricsQuestion
+	var asks []rollout.MetricsQuestion
 	for i, s := range snapshots {
 		if ask := p.metricsOf(s); ask != nil {
-			asks, from = append(asks, MetricsQuestion{s, *ask}), append(from, i)
+			asks, from = append(asks, rollout.MetricsQuestion{Snapshot: s, Ask: *ask}), append(from, i)
 		}
 	}
 	if len(asks) == 0 {
@@ -282,8 +267,8 @@ func wants(a rollout.Ask) bool {
 
 // decide observes and decides a group. lower is given decisions as soon as nothing can change them any more, and gives
 // those that hold: what lowers traffic does not wait for metrics.
-func (p *Planner) decide(ctx context.Context, g *group, lower func([]*Decision) []*Decision) []*Decision {
-	var urgent, rest []*Decision
+func (p *Planner) decide(ctx context.Context, g *group, lower func([]*rollout.Decision) []*rollout.Decision) []*rollout.Decision {
+	var urgent, rest []*rollout.Decision
 	for _, d := range decideEach(ctx, g.judge, p.observeIn(ctx, g)) {
 		if p.urgent(g.judge, d) {
 			p.tell(ctx, d)
@@ -307,7 +292,7 @@ const canaryRule = "rollout.canary"
 // urgent reports whether a decision that was made without metrics and commit statuses takes traffic back, and would
 // whatever they are: none are asked for, or it is the rows', which no policy stops. Of policies only the library's rule
 // is known to look at none: another may turn back for a metric that is missing.
-func (p *Planner) urgent(judge Judge, d *Decision) bool {
+func (p *Planner) urgent(judge Judge, d *rollout.Decision) bool {
 	switch {
 	case d.Plan.Lower == nil:
 		return false
@@ -319,7 +304,7 @@ func (p *Planner) urgent(judge Judge, d *Decision) bool {
 }
 
 // readTwice decides again, on a second read, what takes two.
-func (p *Planner) readTwice(ctx context.Context, g *group, decisions []*Decision) []*Decision {
+func (p *Planner) readTwice(ctx context.Context, g *group, decisions []*rollout.Decision) []*rollout.Decision {
 	var twice []int
 	var snapshots []rollout.Snapshot
 	for i, d := range decisions {
@@ -338,14 +323,14 @@ func (p *Planner) readTwice(ctx context.Context, g *group, decisions []*Decision
 }
 
 // inOrder puts decisions together in the order of names.
-func inOrder(lists ...[]*Decision) []*Decision {
+func inOrder(lists ...[]*rollout.Decision) []*rollout.Decision {
 	out := slices.Concat(lists...)
-	slices.SortFunc(out, func(a, b *Decision) int { return a.Plan.Deployment.Compare(b.Plan.Deployment) })
+	slices.SortFunc(out, func(a, b *rollout.Decision) int { return a.Plan.Deployment.Compare(b.Plan.Deployment) })
 	return out
 }
 
 // tell logs which rows of the rules had a say in a decision.
-func (p *Planner) tell(ctx context.Context, d *Decision) {
+func (p *Planner) tell(ctx context.Context, d *rollout.Decision) {
 	if !p.Log.Enabled(ctx, slog.LevelDebug) {
 		return
 	}
@@ -359,15 +344,15 @@ func withoutObservation(s rollout.Snapshot) rollout.Snapshot {
 }
 
 // decideEach decides for each snapshot by itself.
-func decideEach(ctx context.Context, judge Judge, snapshots []rollout.Snapshot) []*Decision {
-	out := make([]*Decision, len(snapshots))
+func decideEach(ctx context.Context, judge Judge, snapshots []rollout.Snapshot) []*rollout.Decision {
+	out := make([]*rollout.Decision, len(snapshots))
 	cores.Each(len(out), func(i int) { out[i] = Decide(ctx, judge, snapshots[i]) })
 	return out
 }
 
 // Decide is the pure part of a cycle: what to do about one snapshot.
-func Decide(ctx context.Context, judge Judge, s rollout.Snapshot) *Decision {
-	d := &Decision{Snapshot: s}
+func Decide(ctx context.Context, judge Judge, s rollout.Snapshot) *rollout.Decision {
+	d := &rollout.Decision{Snapshot: s}
 	d.Proposal, d.Plan = plan.Decide(s, func(judged rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
 		return judge.Judge(ctx, judged, p)
 	})

@@ -93,30 +93,24 @@ type Committer interface {
 // Router writes to Temporal. Calls end with rollout.ErrStale when the routing is not any more what they were decided
 // on, and with rollout.ErrBusy when they may be made again later.
 type Router interface {
-	Lower(ctx context.Context, on Subject, call rollout.RoutingCall) error
-	Raise(ctx context.Context, on Subject, call rollout.RoutingCall) error
+	Lower(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error
+	Raise(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error
 }
 
 // VersionAPI starts gates and batch jobs, and deletes versions. Calls end with rollout.ErrBusy as those of a Router do.
 type VersionAPI interface {
-	StartGate(ctx context.Context, on Subject, gate rollout.GateStart) error
-	DeleteVersion(ctx context.Context, on Subject, buildID string) (rollout.Deletion, error)
+	StartGate(ctx context.Context, on rollout.Subject, gate rollout.GateStart) error
+	DeleteVersion(ctx context.Context, on rollout.Subject, buildID string) (rollout.Deletion, error)
 	// StartBatch starts a batch job; one that was started before does not cause an error. It ends with
 	// rollout.ErrBatchBusy while the namespace takes no other.
-	StartBatch(ctx context.Context, on Subject, start rollout.BatchStart) error
+	StartBatch(ctx context.Context, on rollout.Subject, start rollout.BatchStart) error
 }
 
 // Metrics reads a metrics store.
 type Metrics interface {
 	// Read gives for each question, in their order, its metrics by name. It takes no longer than a cycle may wait for
 	// it. Failures are in the facts.
-	Read(ctx context.Context, questions []MetricsQuestion) []map[string]rollout.Fact
-}
-
-// MetricsQuestion asks for metrics of a snapshot's worker deployment.
-type MetricsQuestion struct {
-	Snapshot rollout.Snapshot
-	Ask      rollout.MetricsAsk
+	Read(ctx context.Context, questions []rollout.MetricsQuestion) []map[string]rollout.Fact
 }
 
 // Cluster reads the pods of worker deployments in the environment's Kubernetes cluster.
@@ -139,7 +133,7 @@ type DecisionLog interface {
 	// Record is given what a cycle, or a part of one, decided, at its end. It neither fails nor keeps the cycle
 	// waiting: what goes wrong is its own to report and to mend. What it is given is not to be changed, and may be
 	// looked at later.
-	Record(ctx context.Context, made []Made)
+	Record(ctx context.Context, made []rollout.Made)
 }
 
 // Proposer proposes to people what waits for their approval.
@@ -152,25 +146,8 @@ type Proposer interface {
 	// Propose brings what is proposed in an environment in line with what was decided, after that was carried out, and
 	// looks what became of it. It reports whether the next decision should know of something. What goes wrong is its
 	// own to report, and to mend the next time.
-	Propose(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision) (news bool)
+	Propose(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision) (news bool)
 	// ProposeCommit proposes a commit that its branch does not take. The next Propose of the environment says that
 	// there is none any more.
 	ProposeCommit(ctx context.Context, commit rollout.Commit) error
-}
-
-// Made is a decision that was made.
-type Made struct {
-	*Decision
-	// Done says that something of it was carried out in Temporal: traffic lowered or raised, a gate or a batch job
-	// started, a version deleted.
-	Done bool
-}
-
-// Subject is a worker deployment in Temporal.
-type Subject struct {
-	Connection        v1alpha1.Connection
-	Deployment        rollout.Name
-	TemporalNamespace string
-	// Identity is the environment's manager identity.
-	Identity string
 }

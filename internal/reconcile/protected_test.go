@@ -25,7 +25,7 @@ func (d *desk) Reviews(string) map[rollout.Name]rollout.Review { return nil }
 
 func (d *desk) Approvers(string) map[rollout.Name]rollout.Approver { return nil }
 
-func (d *desk) Propose(context.Context, rollout.EnvironmentWorld, []*Decision) bool {
+func (d *desk) Propose(context.Context, rollout.EnvironmentWorld, []*rollout.Decision) bool {
 	d.proposed++
 	return false
 }

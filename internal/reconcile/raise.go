@@ -14,7 +14,7 @@ import (
 // raise starts gates and moves traffic up, after the push: only what is in Git reaches Temporal. Each Temporal
 // namespace does it beside the others; a cycle waits for them as it does in assess. waiting are those that assess had
 // no time for.
-func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, waiting map[rollout.Name]bool,
+func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision, waiting map[rollout.Name]bool,
 	report *Report) error {
 	if !env.Unrecorded && !r.confirmed(ctx, env, decisions, report) {
 		return fmt.Errorf("the specs changed while %s was pushed: %w", env.Environment.Output.Branch, rollout.ErrMoved)
@@ -34,7 +34,7 @@ func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, de
 }
 
 // raising divides decisions by the Temporal namespaces in which they are carried out.
-func (r *Reconciler) raising(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, waiting map[rollout.Name]bool,
+func (r *Reconciler) raising(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision, waiting map[rollout.Name]bool,
 	report *Report) (groups []*group) {
 	hash := resync.NewConnectionHash()
 	for _, d := range decisions {
@@ -58,14 +58,14 @@ func (r *Reconciler) raising(ctx context.Context, env rollout.EnvironmentWorld, 
 }
 
 // carryOut starts what a decision starts, and moves its traffic up. It reports whether any of that was done.
-func (r *Reconciler) carryOut(ctx context.Context, g *group, d *Decision) (done bool) {
+func (r *Reconciler) carryOut(ctx context.Context, g *group, d *rollout.Decision) (done bool) {
 	failed, report := false, &g.report
 	if g.over() || g.isWithdrawn(d.Snapshot.Deployment) || ctx.Err() != nil {
 		r.postpone(g, d)
 		return false
 	}
 	for _, g := range d.Plan.Gates {
-		if err := r.Versions.StartGate(ctx, SubjectOf(d.Snapshot), g); err != nil {
+		if err := r.Versions.StartGate(ctx, plan.SubjectOf(d.Snapshot), g); err != nil {
 			r.notDone(ctx, d, report, fmt.Errorf("start gate %s on %s: %w", g.Gate.WorkflowType, g.TaskQueue, err))
 			failed = true
 		} else {
@@ -78,7 +78,7 @@ func (r *Reconciler) carryOut(ctx context.Context, g *group, d *Decision) (done 
 		return done
 	}
 	if d.Plan.Raise != nil {
-		err := r.Router.Raise(ctx, SubjectOf(d.Snapshot), *d.Plan.Raise)
+		err := r.Router.Raise(ctx, plan.SubjectOf(d.Snapshot), *d.Plan.Raise)
 		if r.absence.noteSet(d, *d.Plan.Raise, err); err != nil {
 			r.notDone(ctx, d, report, fmt.Errorf("raise traffic: %w", err))
 			failed = true
@@ -95,17 +95,17 @@ func (r *Reconciler) carryOut(ctx context.Context, g *group, d *Decision) (done 
 }
 
 // tooOld reports whether what a decision was made on is too old by now to raise on it.
-func (r *Reconciler) tooOld(d *Decision) bool {
+func (r *Reconciler) tooOld(d *rollout.Decision) bool {
 	return r.Now().Sub(d.Snapshot.Observation.At) > r.Limits.FactMaxAge
 }
 
 // raises reports whether something is to be raised, or moved to another version.
-func raises(decisions []*Decision) bool {
-	return slices.ContainsFunc(decisions, func(d *Decision) bool { return d.Plan.Raise != nil || len(d.Plan.Batches) > 0 })
+func raises(decisions []*rollout.Decision) bool {
+	return slices.ContainsFunc(decisions, func(d *rollout.Decision) bool { return d.Plan.Raise != nil || len(d.Plan.Batches) > 0 })
 }
 
 // confirmed reads the specs' branch again where the output is on another one: the push did not compare it.
-func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) (ok bool) {
+func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision, report *Report) (ok bool) {
 	if env.Environment.Output.Branch == "" {
 		return true
 	}
@@ -132,12 +132,6 @@ func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld
 	return ok && err == nil
 }
 
-// SubjectOf is the worker deployment of a snapshot that was observed, as calls to Temporal name it.
-func SubjectOf(s rollout.Snapshot) Subject {
-	return Subject{Connection: *plan.ConnectionOf(s), Deployment: s.Deployment, TemporalNamespace: plan.TemporalNamespace(s),
-		Identity: s.Environment.ManagerIdentity}
-}
-
 // coarse is an error whose words are for the log alone: Git gets what kind of failure it is.
 type coarse interface {
 	error
@@ -146,7 +140,7 @@ type coarse interface {
 
 // notDone notes that a call failed, and reports whether that is a failure. A call that came too late, or that Temporal
 // was too busy for, does not count as one: the next cycle decides again.
-func (r *Reconciler) notDone(ctx context.Context, d *Decision, report *Report, err error) (failed bool) {
+func (r *Reconciler) notDone(ctx context.Context, d *rollout.Decision, report *Report, err error) (failed bool) {
 	if errors.Is(err, rollout.ErrStale) {
 		r.Log.InfoContext(ctx, "the routing moved meanwhile: the plan is discarded", "deployment", d.Plan.Deployment.String(), "error", err)
 		return false
@@ -166,14 +160,14 @@ func (r *Reconciler) notDone(ctx context.Context, d *Decision, report *Report, e
 }
 
 // fail notes that a plan was not carried out, for the report and the next status.
-func (r *Reconciler) fail(ctx context.Context, d *Decision, report *Report, p rollout.Problem) {
+func (r *Reconciler) fail(ctx context.Context, d *rollout.Decision, report *Report, p rollout.Problem) {
 	report.problems[keyOf(d)] = &p
 	report.Failures[d.Plan.Deployment.String()] = p.Message
 	r.Log.ErrorContext(ctx, "plan not carried out", "deployment", d.Plan.Deployment.String(), "reason", string(p.Reason), "error", p.Message)
 }
 
 // propose brings what is proposed to people in line with what was decided.
-func (r *Reconciler) propose(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) {
+func (r *Reconciler) propose(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision, report *Report) {
 	if r.Proposer == nil {
 		return
 	}

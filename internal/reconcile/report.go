@@ -15,7 +15,7 @@ type Report struct {
 	// Commits that were pushed.
 	Commits []string `json:"commits,omitempty"`
 	// Decisions by environment, in the order of the world.
-	Decisions []*Decision `json:"decisions,omitempty"`
+	Decisions []*rollout.Decision `json:"decisions,omitempty"`
 	// LookedAt is how many worker deployments were decided.
 	LookedAt int `json:"lookedAt"`
 	// Failures of single worker deployments; the others went on.
@@ -27,7 +27,7 @@ type Report struct {
 	// More says that worker deployments are due that this cycle did not decide, so the next one should follow at once.
 	More bool `json:"more,omitempty"`
 
-	made     []Made
+	made     []rollout.Made
 	problems map[resync.Key]*rollout.Problem
 	// healed are the worker deployments for which everything was carried out.
 	healed []resync.Key
@@ -63,15 +63,15 @@ func (report *Report) more(now time.Time) {
 }
 
 // note keeps decisions for the decision log. Nothing was carried out of them, or nothing is known of it.
-func (report *Report) note(decisions ...*Decision) {
+func (report *Report) note(decisions ...*rollout.Decision) {
 	for _, d := range decisions {
-		report.made = append(report.made, Made{Decision: d})
+		report.made = append(report.made, rollout.Made{Decision: d})
 	}
 }
 
 // did keeps a decision for the decision log. At least part of it was carried out.
-func (report *Report) did(d *Decision) {
-	report.made = append(report.made, Made{Decision: d, Done: true})
+func (report *Report) did(d *rollout.Decision) {
+	report.made = append(report.made, rollout.Made{Decision: d, Done: true})
 }
 
 // end hands the decisions of a cycle to the decision log, and keeps its failures for the next statuses.

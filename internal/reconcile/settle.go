@@ -12,7 +12,7 @@ import (
 
 // settle notes which worker deployments need no look for a while. After a commit their records have another hash, so
 // they get one more look.
-func (r *Reconciler) settle(env rollout.EnvironmentWorld, decisions []*Decision, report *Report) {
+func (r *Reconciler) settle(env rollout.EnvironmentWorld, decisions []*rollout.Decision, report *Report) {
 	for _, d := range decisions {
 		report.NextDue = earlier(report.NextDue, d.Plan.NextDue)
 		key := keyOf(d)
@@ -20,14 +20,14 @@ func (r *Reconciler) settle(env rollout.EnvironmentWorld, decisions []*Decision,
 		if !d.Plan.Settled || d.Snapshot.Record.Tree == "" || d.Snapshot.Connection == nil || d.Snapshot.Spec == nil || inReview(d) {
 			continue
 		}
-		r.resync.Settle(key, resync.Row{Inputs: d.inputs, Due: d.Plan.NextDue, Routing: d.Snapshot.Observation.Routing,
+		r.resync.Settle(key, resync.Row{Inputs: d.Inputs, Due: d.Plan.NextDue, Routing: d.Snapshot.Observation.Routing,
 			Pods:              r.podsSeen(env, &d.Snapshot),
 			TemporalNamespace: strings.Clone(d.Snapshot.Spec.Spec.WorkerOptions.TemporalNamespace)}, d.Snapshot.Now)
 	}
 }
 
 // inReview reports whether people may say something about a worker deployment that no file shows.
-func inReview(d *Decision) bool {
+func inReview(d *rollout.Decision) bool {
 	if routing := d.Snapshot.Record.Routing; routing != nil && (routing.Spec.Proposal != nil || len(rollout.ReviewedProposals(&routing.Spec)) > 0) {
 		return true
 	}

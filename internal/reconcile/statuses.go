@@ -6,7 +6,6 @@ import (
 	"path"
 	"slices"
 
-	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -15,36 +14,27 @@ import (
 type Statuses interface {
 	// Read gives for each version that is asked about, in their order, a fact for each context, by its name. It takes
 	// no longer than a cycle may wait for it. Failures are in the facts.
-	Read(ctx context.Context, q StatusQuestion) []map[string]rollout.Fact
-}
-
-// StatusQuestion asks for commit statuses.
-type StatusQuestion struct {
-	Environment v1alpha1.Environment
-	// Contexts of statuses, sorted.
-	Contexts []string
-	// Versions are folders of versions as they were rendered, from the repository's root; "": there is none.
-	Versions []string
+	Read(ctx context.Context, q rollout.StatusQuestion) []map[string]rollout.Fact
 }
 
 // nobodyAsks says why a status is not known where the forge is not asked.
 const nobodyAsks = "the forge is not asked here: rampart run reads statuses, with --forge"
 
 // withStatuses decides again what commit statuses bear on.
-func (p *Planner) withStatuses(ctx context.Context, g *group, decisions []*Decision) []*Decision {
+func (p *Planner) withStatuses(ctx context.Context, g *group, decisions []*rollout.Decision) []*rollout.Decision {
 	judge := g.judge
 	contexts := judge.Statuses()
 	if len(contexts) == 0 || len(decisions) == 0 {
 		return decisions
 	}
-	q := StatusQuestion{Environment: g.env.Environment, Contexts: contexts, Versions: make([]string, len(decisions))}
+	q := rollout.StatusQuestion{Environment: g.env.Environment, Contexts: contexts, Versions: make([]string, len(decisions))}
 	for i, d := range decisions {
 		if t := d.Proposal.Target; t != nil {
 			q.Versions[i] = path.Join(d.Snapshot.Record.Dir, layout.Version(t.BuildID))
 		}
 	}
 	facts := p.readStatuses(ctx, g, q)
-	out := make([]*Decision, len(decisions))
+	out := make([]*rollout.Decision, len(decisions))
 	for i, d := range decisions {
 		s := d.Snapshot
 		s.Now = p.Now()
@@ -58,7 +48,7 @@ func (p *Planner) withStatuses(ctx context.Context, g *group, decisions []*Decis
 }
 
 // readStatuses reads commit statuses. It uses the repository, which knows the commits that hold a version.
-func (p *Planner) readStatuses(ctx context.Context, g *group, q StatusQuestion) []map[string]rollout.Fact {
+func (p *Planner) readStatuses(ctx context.Context, g *group, q rollout.StatusQuestion) []map[string]rollout.Fact {
 	why := nobodyAsks
 	if p.Statuses != nil && g.blind {
 		why = "the repository is away"

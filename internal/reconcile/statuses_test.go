@@ -17,7 +17,7 @@ import (
 type asker struct {
 	*scene
 	contexts  []string
-	questions []StatusQuestion
+	questions []rollout.StatusQuestion
 }
 
 func (a *asker) Statuses() []string { return a.contexts }
@@ -25,7 +25,7 @@ func (a *asker) Statuses() []string { return a.contexts }
 // setsAll gives the same fact for each context.
 type setsAll struct{ *asker }
 
-func (s setsAll) Read(_ context.Context, q StatusQuestion) []map[string]rollout.Fact {
+func (s setsAll) Read(_ context.Context, q rollout.StatusQuestion) []map[string]rollout.Fact {
 	s.questions = append(s.questions, q)
 	out := make([]map[string]rollout.Fact, len(q.Versions))
 	for i := range out {
@@ -71,8 +71,8 @@ func TestStatusesAreFacts(t *testing.T) {
 func TestUrgentBesideStatuses(t *testing.T) {
 	a := &asker{scene: newScene(t)}
 	p := &Planner{}
-	lowers := func(bar string) *Decision {
-		return &Decision{Plan: rollout.Plan{Lower: &rollout.RoutingCall{}, Actions: []rollout.Action{{ID: "x", Kind: rollout.Rollback, Bar: bar}}}}
+	lowers := func(bar string) *rollout.Decision {
+		return &rollout.Decision{Plan: rollout.Plan{Lower: &rollout.RoutingCall{}, Actions: []rollout.Action{{ID: "x", Kind: rollout.Rollback, Bar: bar}}}}
 	}
 	require.True(t, p.urgent(a, lowers("shop.cd")))
 	a.contexts = []string{"cd"}

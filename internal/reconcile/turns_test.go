@@ -21,7 +21,7 @@ type asks struct {
 	about [][]string
 }
 
-func (a *asks) Propose(_ context.Context, _ rollout.EnvironmentWorld, decisions []*Decision) bool {
+func (a *asks) Propose(_ context.Context, _ rollout.EnvironmentWorld, decisions []*rollout.Decision) bool {
 	a.about = append(a.about, namesDecided(decisions))
 	return false
 }
@@ -50,7 +50,7 @@ func TestManyAreDecidedInBatches(t *testing.T) {
 	}
 }
 
-func namesDecided(decisions []*Decision) (names []string) {
+func namesDecided(decisions []*rollout.Decision) (names []string) {
 	for _, d := range decisions {
 		names = append(names, d.Plan.Deployment.Name)
 	}

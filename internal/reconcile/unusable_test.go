@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -41,8 +42,8 @@ func TestLowersWithoutSpecOrConnection(t *testing.T) {
 			report := s.once(r)
 			require.Equal(t, []string{"lower"}, s.calls)
 			require.Empty(t, report.Failures)
-			require.Equal(t, "localhost:7233", SubjectOf(report.Decisions[0].Snapshot).Connection.Spec.HostPort)
-			require.Equal(t, "shop", SubjectOf(report.Decisions[0].Snapshot).TemporalNamespace)
+			require.Equal(t, "localhost:7233", plan.SubjectOf(report.Decisions[0].Snapshot).Connection.Spec.HostPort)
+			require.Equal(t, "shop", plan.SubjectOf(report.Decisions[0].Snapshot).TemporalNamespace)
 		})
 	}
 }

@@ -30,7 +30,7 @@ func (r *Reconciler) withdraw(ctx context.Context, tip reading, env rollout.Envi
 
 // overtaken are the worker deployments whose spec, connection or record is another one than when their decisions were
 // committed, or cannot be read.
-func (r *Reconciler) overtaken(ctx context.Context, tip reading, env rollout.EnvironmentWorld, decisions []*Decision,
+func (r *Reconciler) overtaken(ctx context.Context, tip reading, env rollout.EnvironmentWorld, decisions []*rollout.Decision,
 	hash resync.ConnectionHash) []rollout.Name {
 	var rows []*rollout.Known
 	for _, d := range decisions {
@@ -57,17 +57,17 @@ func (r *Reconciler) overtaken(ctx context.Context, tip reading, env rollout.Env
 		was := &d.Snapshot
 		is, ok := now[was.Deployment]
 		if !ok || is.SpecPath != was.SpecPath || is.Git.SpecBlob != was.Git.SpecBlob || hash(is.Connection) != hash(was.Connection) ||
-			is.Record.Files[layout.Routing].Data != d.routing() {
+			is.Record.Files[layout.Routing].Data != routingOf(d) {
 			out = append(out, was.Deployment)
 		}
 	}
 	return out
 }
 
-// routing is the content of routing.yaml once a decision is committed.
-func (d *Decision) routing() string {
-	if d.wrote != "" {
-		return d.wrote
+// routingOf is the content of routing.yaml once a decision is committed.
+func routingOf(d *rollout.Decision) string {
+	if d.Wrote != "" {
+		return d.Wrote
 	}
 	return d.Snapshot.Record.Files[layout.Routing].Data
 }
@@ -77,7 +77,7 @@ func noteWritten(parts []Part) {
 	for _, part := range parts {
 		for _, f := range part.Files {
 			if path.Base(f.Path) == layout.Routing {
-				part.wrote = f.Data
+				part.Wrote = f.Data
 			}
 		}
 	}

@@ -16,12 +16,12 @@ type written struct {
 	// hash of the commit; "": there was nothing to write.
 	hash string
 	// decisions that the commit has.
-	decisions []*Decision
+	decisions []*rollout.Decision
 }
 
 // write commits what decisions come to. Where something is in the way of one worker deployment's files, the others are
 // committed without it.
-func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) (written, error) {
+func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision, report *Report) (written, error) {
 	for {
 		commit, parts, err := r.compose(ctx, env, decisions, report)
 		out := written{commit: commit, decisions: decisionsOf(parts)}
@@ -76,13 +76,13 @@ func inTheWay(unwritable []*rollout.UnwritableError, path string) *rollout.Unwri
 }
 
 // drop leaves a decision out of the commit, and out of what follows it.
-func (r *Reconciler) drop(ctx context.Context, d *Decision, why string, report *Report) {
+func (r *Reconciler) drop(ctx context.Context, d *rollout.Decision, why string, report *Report) {
 	r.fail(ctx, d, report, rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: why})
 	report.note(d)
 }
 
-func decisionsOf(parts []Part) []*Decision {
-	out := make([]*Decision, len(parts))
+func decisionsOf(parts []Part) []*rollout.Decision {
+	out := make([]*rollout.Decision, len(parts))
 	for i, part := range parts {
 		out[i] = part.Decision
 	}
@@ -90,7 +90,7 @@ func decisionsOf(parts []Part) []*Decision {
 }
 
 // compose makes one commit of all decisions, and gives its parts. It drops those that cannot be rendered.
-func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision,
+func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision,
 	report *Report) (rollout.Commit, []Part, error) {
 	commit := rollout.Commit{Environment: env.Environment, Base: env.Base}
 	parts := renderEach(decisions)
@@ -119,7 +119,7 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 	for i, part := range changed {
 		last = laterOrigin(last, origins[i])
 		if each {
-			of := []*Decision{part.Decision}
+			of := []*rollout.Decision{part.Decision}
 			own := rollout.CommitPart{Changes: part.Files, Message: message(env.Environment.Name, of)}
 			commit.Parts = append(commit.Parts, r.withOrigin(env, own, origins[i], last))
 		}

@@ -154,11 +154,7 @@ func (b Backtest) WriteText(w io.Writer, style Style) error {
 		}
 		rows = append(rows, row)
 	}
-	var text strings.Builder
-	if err := writeTable(&text, rows); err != nil {
-		return err
-	}
-	for line := range strings.Lines(text.String()) {
+	for line := range strings.Lines(aligned(rows)) {
 		body := strings.TrimRight(line, " \n")
 		switch {
 		case strings.Contains(body, " "+string(Stricter)+" "):

@@ -27,7 +27,7 @@ func TestExplainEvacuation(t *testing.T) {
 		}}},
 	}})
 	var out bytes.Buffer
-	require.NoError(t, e.WriteText(&out, View{Style: Plain, Fold: Folded, Now: now}))
+	require.NoError(t, e.WriteText(&out, View{Style: Plain, Now: now}))
 	require.Contains(t, out.String(), `
 Workflows that stay on old versions
   v1: Signal Completed 2026-03-02T10:00:00Z (2h ago), 4 of 5 workflows
@@ -36,6 +36,6 @@ Workflows that stay on old versions
 `)
 	e.Versions[0].Evacuation = nil
 	out.Reset()
-	require.NoError(t, e.WriteText(&out, View{Style: Plain, Fold: Folded, Now: now}))
+	require.NoError(t, e.WriteText(&out, View{Style: Plain, Now: now}))
 	require.NotContains(t, out.String(), "stay on old versions")
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -119,8 +120,7 @@ func NewExplanation(s rollout.Snapshot) Explanation {
 	}
 	rec := routing.Spec
 	if t := rec.Target; t != nil && t.BuildID == e.Status.Target {
-		since := t.Since.UTC()
-		e.TargetSince, e.Attempt = &since, t.Attempt
+		e.TargetSince, e.Attempt = new(t.Since.UTC()), t.Attempt
 	}
 	for _, b := range rec.Bars {
 		e.Bars = append(e.Bars, Notice{BuildID: b.BuildID, By: b.By, Reason: b.Reason, At: b.At.UTC(),
@@ -242,25 +242,18 @@ func (l lifecycle) of(v v1alpha1.RecordedVersion) Version {
 
 // retiring says what happens to a version that a person retired.
 func retiring(v v1alpha1.RecordedVersion, status string) string {
-	what := map[rollout.VersionStatus]string{
+	what := cmp.Or(map[rollout.VersionStatus]string{
 		rollout.StatusCurrent:  "scaled down and removed once another version is current and its own workflows are closed",
 		rollout.StatusRamping:  "its ramp is taken back, then it is scaled down and removed once its workflows are closed",
 		rollout.StatusDraining: "scaled down and removed, without delay, once its open workflows are closed",
 		rollout.StatusDrained:  "scaled down, then removed once its pollers are gone: no delay is waited for",
 		rollout.StatusGone:     "its files are removed",
-	}[rollout.VersionStatus(status)]
-	if what == "" {
-		what = "scaled down and removed once Temporal says that it is no longer needed"
-	}
+	}[rollout.VersionStatus(status)], "scaled down and removed once Temporal says that it is no longer needed")
 	return fmt.Sprintf("%s (retired by %s)", what, oneLine(v.Retire.By))
 }
 
 // wait says what a version other than the target waits for.
 func (v *Version) wait(rec v1alpha1.RecordedVersion, drained time.Time, sunset v1alpha1.SunsetStrategy) {
-	until := func(t time.Time) {
-		t = t.UTC()
-		v.WaitsUntil = &t
-	}
 	retired := rec.Guard == v1alpha1.GuardOff
 	switch rollout.VersionStatus(v.Status) {
 	case rollout.StatusCurrent:
@@ -271,17 +264,17 @@ func (v *Version) wait(rec v1alpha1.RecordedVersion, drained time.Time, sunset v
 		v.Waits = "its open workflows, then it is scaled down"
 	case rollout.StatusDrained:
 		v.Waits = "scaled down after this time"
-		until(drained.Add(sunset.ScaledownDelay.Duration))
+		v.WaitsUntil = new(drained.Add(sunset.ScaledownDelay.Duration).UTC())
 		if retired {
 			v.Waits = "deleted after this time, once its pollers are gone"
-			until(drained.Add(sunset.DeleteDelay.Duration))
+			v.WaitsUntil = new(drained.Add(sunset.DeleteDelay.Duration).UTC())
 		}
 		if drained.IsZero() {
 			v.WaitsUntil = nil
 		}
 	case rollout.StatusInactive, rollout.StatusCreated, rollout.StatusNotRegistered:
 		v.Waits = "never had traffic: goes after this time"
-		until(rec.CreatedAt.Add(sunset.DeleteDelay.Duration))
+		v.WaitsUntil = new(rec.CreatedAt.Add(sunset.DeleteDelay.Duration).UTC())
 	case rollout.StatusGone:
 		v.Waits = "its files are removed"
 	default:

@@ -12,7 +12,8 @@ import (
 // View says how an explanation is printed.
 type View struct {
 	Style Style
-	Fold  Fold
+	// All says that nothing is folded.
+	All bool
 	// Now is what ages are as of.
 	Now time.Time
 }
@@ -26,19 +27,15 @@ func (e Explanation) WriteText(w io.Writer, view View) error {
 	fmt.Fprintf(&b, "  %s\n\n", oneLine(st.Message))
 	e.writeFacts(&b, now)
 	if e.Policy != nil {
-		e.Policy.write(treeWriter{&b, style, view.Fold, now})
+		e.Policy.WriteText(&b, view)
 	}
 	e.writeSteps(&b, style, now)
 	e.writeNotices(&b, now)
-	if err := e.writeVersions(&b, now); err != nil {
-		return err
-	}
+	e.writeVersions(&b, now)
 	for _, l := range st.LeftBehind {
 		fmt.Fprintf(&b, "\n%s\n  %s\n", oneLine(l.what(now)), oneLine(l.Do))
 	}
-	if err := e.writePods(&b); err != nil {
-		return err
-	}
+	e.writePods(&b)
 	if e.Decision != nil {
 		fmt.Fprintf(&b, "\nDecided from the snapshot: %s\n", e.Decision.headline(style))
 		e.Decision.writeDetails(&b, style)
@@ -160,9 +157,9 @@ func (e Explanation) writeNotices(b *strings.Builder, now time.Time) {
 	}
 }
 
-func (e Explanation) writeVersions(b *strings.Builder, now time.Time) error {
+func (e Explanation) writeVersions(b *strings.Builder, now time.Time) {
 	if len(e.Versions) == 0 {
-		return nil
+		return
 	}
 	b.WriteString("\n")
 	rows := [][]string{{"VERSION", "STATUS", "REPLICAS", "GUARD", "WAITS FOR"}}
@@ -177,26 +174,23 @@ func (e Explanation) writeVersions(b *strings.Builder, now time.Time) error {
 		}
 		rows = append(rows, []string{v.BuildID, dash(v.Status), replicas, string(v.Guard), waits})
 	}
-	if err := writeTable(b, rows); err != nil {
-		return err
-	}
+	b.WriteString(aligned(rows))
 	if len(e.Unrecorded) > 0 {
 		fmt.Fprintf(b, "\nTemporal knows versions that Git has no files of: %s\n", oneLine(strings.Join(e.Unrecorded, ", ")))
 	}
 	e.writeEvacuations(b, now)
-	return nil
 }
 
 // writePods says how the versions' pods are in the cluster.
-func (e Explanation) writePods(b *strings.Builder) error {
+func (e Explanation) writePods(b *strings.Builder) {
 	switch {
 	case e.Cluster == nil:
-		return nil
+		return
 	case !e.Cluster.Known():
 		fmt.Fprintf(b, "\nPods are not known: %s\n", oneLine(e.Cluster.Problem))
-		return nil
+		return
 	case len(e.Cluster.Versions) == 0:
-		return nil
+		return
 	}
 	b.WriteString("\n")
 	rows := [][]string{{"PODS OF", "DESIRED", "READY", "AVAILABLE", "PROBLEMS"}}
@@ -207,7 +201,7 @@ func (e Explanation) writePods(b *strings.Builder) error {
 		}
 		rows = append(rows, []string{v.BuildID, fmt.Sprint(v.Desired), fmt.Sprint(v.Ready), fmt.Sprint(v.Available), dash(said)})
 	}
-	return writeTable(b, rows)
+	b.WriteString(aligned(rows))
 }
 
 // writeEvacuations says what is done about the workflows that stay on old versions.

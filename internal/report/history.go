@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -87,22 +86,9 @@ func (h History) WriteText(w io.Writer, style Style) error {
 			rows = append(rows, []string{"", "", "", "  " + cut(oneLine(why), 200)})
 		}
 	}
-	var b strings.Builder
-	if err := writeTable(&b, rows); err != nil {
-		return err
-	}
-	for i, line := range strings.SplitAfter(b.String(), "\n") {
-		if line = strings.TrimRight(line, " \n"); line == "" {
-			continue
-		}
-		if i == 0 {
-			line = style.paint(bold, line)
-		}
-		if _, err := fmt.Fprintln(w, line); err != nil {
-			return err
-		}
-	}
-	return nil
+	head, rest, _ := strings.Cut(trimLines(aligned(rows)), "\n")
+	_, err := io.WriteString(w, style.paint(bold, head)+"\n"+rest)
+	return err
 }
 
 // ref names the commit, or says that it is a decision.

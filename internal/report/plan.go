@@ -169,8 +169,7 @@ func newDeployment(d Decided) Deployment {
 		out.Target = &Target{BuildID: t.BuildID, Status: t.Status, Attempt: t.Attempt}
 	}
 	if !d.Plan.NextDue.IsZero() {
-		due := d.Plan.NextDue.UTC()
-		out.NextDue = &due
+		out.NextDue = new(d.Plan.NextDue.UTC())
 	}
 	if d.Refused != "" {
 		return out
@@ -251,17 +250,7 @@ func routingOf(d Decided) *RoutingChange {
 	}
 	after := call.Basis
 	for _, step := range call.Steps {
-		switch step.Kind {
-		case rollout.SetCurrent:
-			after.Current = step.BuildID
-			if after.HasRamp && after.Ramping == step.BuildID {
-				after.HasRamp, after.Ramping, after.Percentage = false, "", 0
-			}
-		case rollout.SetRamp:
-			after.HasRamp, after.Ramping, after.Percentage = true, step.BuildID, step.Percentage
-		case rollout.ClearRamp:
-			after.HasRamp, after.Ramping, after.Percentage = false, "", 0
-		}
+		after = after.After(step)
 	}
 	return &RoutingChange{Before: routing(call.Basis), After: routing(after), Order: order}
 }
@@ -269,8 +258,7 @@ func routingOf(d Decided) *RoutingChange {
 func routing(c rollout.RoutingConfig) Routing {
 	r := Routing{Current: c.Current}
 	if c.HasRamp {
-		share := asWritten(c.Percentage)
-		r.Ramping, r.Percentage = &c.Ramping, &share
+		r.Ramping, r.Percentage = &c.Ramping, new(asWritten(c.Percentage))
 	}
 	return r
 }

@@ -111,8 +111,7 @@ func NewRecordedRouting(r rollout.Record) *RecordedRouting {
 	rec := r.Routing.Spec
 	out := &RecordedRouting{Routing: Routing{Current: rec.Desired.Current}, Versions: len(rec.Versions)}
 	if ramp := rec.Desired.Ramping; ramp != nil {
-		share := ramp.Percentage
-		out.Ramping, out.Percentage = &ramp.BuildID, &share
+		out.Ramping, out.Percentage = &ramp.BuildID, new(ramp.Percentage)
 	}
 	if b := rec.Basis; b != nil {
 		out.Since = slices.MaxFunc([]time.Time{b.CurrentChangedAt.Time, b.RampingChangedAt.Time, b.PercentageChangedAt.Time}, time.Time.Compare)

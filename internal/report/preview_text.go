@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -195,16 +196,9 @@ func (p Preview) WriteAnnotations(w io.Writer) error {
 	for _, d := range p.Deployments {
 		annotate(&b, annotation{"notice", d.SpecPath, d.Line, 0, d.Name + " in " + d.Environment, changeWords[d.Change] + ": " + d.Then})
 		for _, group := range d.groups() {
-			level := levels[group.label]
-			if level == "" {
-				level = "notice"
-			}
+			level := cmp.Or(levels[group.label], "notice")
 			for _, f := range group.findings {
-				line := f.Line
-				if line == 0 {
-					line = d.Line
-				}
-				annotate(&b, annotation{level, d.SpecPath, line, 0, d.Name + ": " + f.Rule + " " + group.label, f.text()})
+				annotate(&b, annotation{level, d.SpecPath, cmp.Or(f.Line, d.Line), 0, d.Name + ": " + f.Rule + " " + group.label, f.text()})
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -378,17 +379,13 @@ func (r ProposalReport) versions() section {
 // state of a version, with its drainage.
 func (r ProposalReport) state(v Version) string {
 	o := r.Snapshot.Observation.Version(v.BuildID)
-	out := v.Status
-	if o != nil && o.Drainage != "" {
-		if out == "" {
-			out = string(o.Drainage)
-		}
-		return quotedName(out) + ", since " + minute(o.DrainageChangedAt)
-	}
-	if out == "" {
+	switch {
+	case o != nil && o.Drainage != "":
+		return quotedName(cmp.Or(v.Status, string(o.Drainage))) + ", since " + minute(o.DrainageChangedAt)
+	case v.Status == "":
 		return "not known"
 	}
-	return quotedName(out)
+	return quotedName(v.Status)
 }
 
 // open counts the open workflows that are pinned to a version, where that was asked.

@@ -41,7 +41,7 @@ func (r References) WriteText(w io.Writer) error {
 			rows = append(rows, []string{version, state, object.Kind, oneLine(name), dash(strings.Join(object.Files, ", "))})
 		}
 	}
-	if err := writeTable(w, rows); err != nil {
+	if _, err := io.WriteString(w, aligned(rows)); err != nil {
 		return err
 	}
 	for _, v := range r.Versions {

@@ -171,12 +171,10 @@ func (st *Status) readDecision(d *v1alpha1.Decision) {
 	st.Observed = st.SpecDigest != "" && d.SpecDigest == st.SpecDigest
 	st.Action, st.Verdict, st.Rules, st.Reasons = d.Action, d.Verdict, d.Rules, d.Reasons
 	if d.Since != nil && !d.Since.IsZero() {
-		since := d.Since.UTC()
-		st.Since = &since
+		st.Since = new(d.Since.UTC())
 	}
 	if d.NextStepAt != nil && !d.NextStepAt.IsZero() {
-		at := d.NextStepAt.UTC()
-		st.NextStepAt = &at
+		st.NextStepAt = new(d.NextStepAt.UTC())
 	}
 }
 
@@ -210,18 +208,19 @@ func WriteStatuses(w io.Writer, list []Status, now time.Time) error {
 		rows = append(rows, []string{st.Name, st.Environment, dash(st.Target), dash(st.Current), st.ramp(), st.step(),
 			dash(st.Reason), age, st.verdict(), cut(oneLine(st.message(now)), 100)})
 	}
-	return writeTable(w, rows)
+	_, err := io.WriteString(w, aligned(rows))
+	return err
 }
 
-// writeTable prints rows with their columns aligned.
-func writeTable(w io.Writer, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+// aligned gives rows with their columns aligned.
+func aligned(rows [][]string) string {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		if _, err := io.WriteString(t, strings.Join(row, "\t")+"\n"); err != nil {
-			return err
-		}
+		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
-	return t.Flush()
+	_ = t.Flush() // a Builder takes everything
+	return b.String()
 }
 
 // refusal says of an approval that it did not count, and what to do.
@@ -283,12 +282,7 @@ func (st Status) verdict() string {
 	return st.Verdict + " (" + strings.Join(st.Rules, ", ") + ")"
 }
 
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return oneLine(s)
-}
+func dash(s string) string { return oneLine(cmp.Or(s, "-")) }
 
 // cut shortens text to n runes.
 func cut(s string, n int) string {

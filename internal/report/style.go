@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -82,12 +83,7 @@ func (s Style) diff(text string) string {
 func percent(p float64) string { return rollout.Percent(p) }
 
 // unversioned names a build, or the workers that have none.
-func unversioned(buildID string) string {
-	if buildID == "" {
-		return "unversioned workers"
-	}
-	return buildID
-}
+func unversioned(buildID string) string { return cmp.Or(buildID, "unversioned workers") }
 
 // oneLine makes text from specs, policies and servers fit for a line of a terminal: no line ends, and what cannot be
 // seen escaped.

@@ -28,9 +28,7 @@ func WriteTimetable(w io.Writer, t rollout.Timetable, style Style) error {
 			rows = append(rows, row)
 		}
 	}
-	if err := writeTable(&b, rows); err != nil {
-		return err
-	}
+	b.WriteString(aligned(rows))
 	b.WriteString("\n" + conclusion(t, style) + "\n")
 	_, err := io.WriteString(w, trimLines(b.String()))
 	return err

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -110,16 +111,9 @@ func asWritten(p float32) float64 {
 
 // text of a routing, such as "current v1, ramping v2 at 5%".
 func (r Routing) text() string {
-	out := "current " + orNone(r.Current)
+	out := "current " + cmp.Or(r.Current, "none")
 	if r.Ramping != nil && r.Percentage != nil {
 		out += fmt.Sprintf(", ramping %s at %s", unversioned(*r.Ramping), percent(*r.Percentage))
 	}
 	return out
-}
-
-func orNone(buildID string) string {
-	if buildID == "" {
-		return "none"
-	}
-	return buildID
 }

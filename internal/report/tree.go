@@ -51,17 +51,6 @@ func decisive(v rollout.Verdict) []string {
 	return out
 }
 
-// Fold says how much of a tree is shown.
-type Fold string
-
-// How much of a tree is shown.
-const (
-	// Folded opens what decided and folds the rest, for one screen.
-	Folded Fold = "Folded"
-	// Unfolded shows every clause of every rule.
-	Unfolded Fold = "Unfolded"
-)
-
 // Bounds of a folded tree.
 const (
 	screenWidth = 100
@@ -73,16 +62,14 @@ const (
 
 // treeWriter writes a tree.
 type treeWriter struct {
-	b     *strings.Builder
-	style Style
-	fold  Fold
-	now   time.Time
+	b *strings.Builder
+	View
 }
 
 // line writes one line that is cut to the screen's width in a folded tree. Paint is given the text after it is cut.
 func (w treeWriter) line(indent int, text string, paint func(string) string) {
 	text = oneLine(text)
-	if most := screenWidth - indent; w.fold == Folded && utf8.RuneCountInString(text) > most {
+	if most := screenWidth - indent; !w.All && utf8.RuneCountInString(text) > most {
 		text = string([]rune(text)[:most-1]) + "…"
 	}
 	if paint != nil {
@@ -101,7 +88,7 @@ func (w treeWriter) wrapped(indent int, text string, paint func(string) string) 
 			line = next
 			continue
 		}
-		if lines++; lines == maxWrapped && w.fold == Folded {
+		if lines++; lines == maxWrapped && !w.All {
 			w.line(indent, line+" "+strings.Join(words[i:], " "), paint)
 			return
 		}
@@ -116,15 +103,11 @@ func (w treeWriter) wrapped(indent int, text string, paint func(string) string) 
 
 // WriteText prints the tree.
 func (t *PolicyTree) WriteText(b *strings.Builder, view View) {
-	t.write(treeWriter{b, view.Style, view.Fold, view.Now})
-}
-
-// write prints the tree.
-func (t *PolicyTree) write(w treeWriter) {
+	w := treeWriter{b, view}
 	w.b.WriteString("\n")
-	source := "Policy on what was observed at " + when(t.At, w.now)
+	source := "Policy on what was observed at " + when(t.At, w.Now)
 	if t.DecisionID != "" {
-		source = "Policy on the decision of " + when(t.At, w.now)
+		source = "Policy on the decision of " + when(t.At, w.Now)
 	}
 	w.line(0, source, nil)
 	if t.DecisionID != "" {
@@ -132,16 +115,16 @@ func (t *PolicyTree) write(w treeWriter) {
 	}
 	if t.RecordedDigest != "" && t.RecordedDigest != t.PolicyDigest {
 		w.line(2, fmt.Sprintf("by other policies (%s) than those that are explained here (%s)", short(t.RecordedDigest), short(t.PolicyDigest)),
-			func(s string) string { return w.style.paint(yellow, s) })
+			func(s string) string { return w.Style.paint(yellow, s) })
 	}
 	if r := t.Recorded; r != nil && len(t.Explanations) > 0 && (r.Effect != t.Explanations[0].Verdict.Effect || !slices.Equal(decisive(*r), decisive(t.Explanations[0].Verdict))) {
-		w.line(2, "decided then: "+sum(r.Effect, decisive(*r)), func(s string) string { return w.style.paint(yellow, s) })
+		w.line(2, "decided then: "+sum(r.Effect, decisive(*r)), func(s string) string { return w.Style.paint(yellow, s) })
 	}
 	for _, x := range t.Explanations {
 		w.explanation(x)
 	}
 	for i, o := range t.Others {
-		if i == maxOthers && w.fold == Folded {
+		if i == maxOthers && !w.All {
 			w.line(2, fmt.Sprintf("and %d other actions (with --all)", len(t.Others)-i), nil)
 			break
 		}
@@ -163,12 +146,12 @@ func short(digest string) string {
 }
 
 func (w treeWriter) explanation(x rollout.Explanation) {
-	fmt.Fprintf(w.b, "  %s: %s\n", oneLine(cmp.Or(x.Action, "the spec")), w.style.effect(x.Verdict.Effect))
+	fmt.Fprintf(w.b, "  %s: %s\n", oneLine(cmp.Or(x.Action, "the spec")), w.Style.effect(x.Verdict.Effect))
 	if x.Incomplete != "" {
-		w.line(4, "not all is explained: "+x.Incomplete, func(s string) string { return w.style.paint(yellow, s) })
+		w.line(4, "not all is explained: "+x.Incomplete, func(s string) string { return w.Style.paint(yellow, s) })
 	}
 	for i, f := range x.Others {
-		if i == maxOpen && w.fold == Folded {
+		if i == maxOpen && !w.All {
 			w.line(4, fmt.Sprintf("and %d other problems (with --all)", len(x.Others)-i), nil)
 			break
 		}
@@ -177,7 +160,7 @@ func (w treeWriter) explanation(x rollout.Explanation) {
 	open, passed, idle := 0, 0, []string{}
 	for _, r := range x.Rules {
 		switch {
-		case w.fold == Unfolded:
+		case w.All:
 			w.unfolded(r)
 		case r.Outcome == rollout.RuleIdle:
 			idle = append(idle, r.Rule)
@@ -223,11 +206,11 @@ func (w treeWriter) colour(o rollout.RuleOutcome) func(string) string {
 	return func(s string) string {
 		switch o {
 		case rollout.RuleFailed, rollout.RuleFired:
-			return w.style.paint(red, s)
+			return w.Style.paint(red, s)
 		case rollout.RuleWaived, rollout.RuleUnheard:
-			return w.style.paint(yellow, s)
+			return w.Style.paint(yellow, s)
 		case rollout.RulePassed:
-			return w.style.paint(green, s)
+			return w.Style.paint(green, s)
 		}
 		return s
 	}
@@ -290,13 +273,13 @@ func (w treeWriter) head(r rollout.RuleExplanation, c rollout.ClauseExplanation)
 
 func (w treeWriter) findings(c rollout.ClauseExplanation) {
 	for i, f := range c.Findings {
-		if i == maxOpen && w.fold == Folded {
+		if i == maxOpen && !w.All {
 			w.line(6, fmt.Sprintf("and %d more", len(c.Findings)-i), nil)
 			break
 		}
 		text := fmt.Sprintf("%s: %s", f.Effect, f.Message)
 		if !f.Until.IsZero() {
-			text += ", until " + when(f.Until, w.now)
+			text += ", until " + when(f.Until, w.Now)
 		}
 		if f.Waived != "" {
 			text += " [waived by " + f.Waived + "]"

@@ -64,20 +64,20 @@ func tree() *PolicyTree {
 }
 
 func TestTree(t *testing.T) {
-	text := func(style Style, fold Fold) string {
+	text := func(style Style, all bool) string {
 		var b strings.Builder
-		tree().write(treeWriter{&b, style, fold, now})
+		tree().WriteText(&b, View{Style: style, All: all, Now: now})
 		return b.String()
 	}
-	folded := text(Plain, Folded)
-	golden(t, "tree", txtar.File{Name: "folded", Data: []byte(folded)}, txtar.File{Name: "unfolded", Data: []byte(text(Plain, Unfolded))})
+	folded := text(Plain, false)
+	golden(t, "tree", txtar.File{Name: "folded", Data: []byte(folded)}, txtar.File{Name: "unfolded", Data: []byte(text(Plain, true))})
 	for line := range strings.SplitSeq(folded, "\n") {
 		require.LessOrEqual(t, len([]rune(line)), screenWidth, line)
 		require.NotContains(t, line, "\x1b")
 	}
 	require.LessOrEqual(t, strings.Count(folded, "\n"), 50)
-	require.Contains(t, text(Coloured, Folded), red+"[x] rollout.freeze: deny at policies/x.rego:5, demanded by the bot's configuration"+reset)
-	require.Equal(t, folded, text(Plain, Folded))
+	require.Contains(t, text(Coloured, false), red+"[x] rollout.freeze: deny at policies/x.rego:5, demanded by the bot's configuration"+reset)
+	require.Equal(t, folded, text(Plain, false))
 	data, err := json.Marshal(tree())
 	require.NoError(t, err)
 	var back *PolicyTree

@@ -9,11 +9,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Inputs is a hash of all that a decision depends on beside Temporal and the time.
-type Inputs [sha256.Size]byte
-
 // InputsOfKnown are the inputs of a worker deployment that may be known in brief only.
-func InputsOfKnown(k *rollout.Known, shared Shared, hash ConnectionHash) Inputs {
+func InputsOfKnown(k *rollout.Known, shared Shared, hash ConnectionHash) rollout.Inputs {
 	if k.Full != nil {
 		return InputsOf(k.Full, shared, hash)
 	}
@@ -22,7 +19,7 @@ func InputsOfKnown(k *rollout.Known, shared Shared, hash ConnectionHash) Inputs 
 }
 
 // InputsOf are the inputs of a worker deployment whose files were read.
-func InputsOf(s *rollout.Snapshot, shared Shared, hash ConnectionHash) Inputs {
+func InputsOf(s *rollout.Snapshot, shared Shared, hash ConnectionHash) rollout.Inputs {
 	resources := ""
 	if len(s.Resources) > 0 || s.ResourcesProblem != nil {
 		if b, err := json.Marshal([]any{s.Resources, s.ResourcesProblem}); err == nil {
@@ -34,7 +31,7 @@ func InputsOf(s *rollout.Snapshot, shared Shared, hash ConnectionHash) Inputs {
 }
 
 // hashOf hashes texts, each by itself.
-func hashOf(texts ...string) Inputs {
+func hashOf(texts ...string) rollout.Inputs {
 	data := make([]byte, 0, 512)
 	for _, t := range texts {
 		data = append(binary.AppendUvarint(data, uint64(len(t))), t...)

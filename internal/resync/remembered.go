@@ -39,7 +39,7 @@ func (t *Table) Recall(known Remembered, now time.Time) error {
 	all := make(map[Key]*Row, len(known.Settled))
 	slices.SortFunc(known.Settled, func(a, b rememberedRow) int { return a.Until.Compare(b.Until) })
 	for i, s := range known.Settled {
-		if len(s.Inputs) != len(Inputs{}) {
+		if len(s.Inputs) != len(rollout.Inputs{}) {
 			return fmt.Errorf("%s: its inputs are %d bytes", s.Key.Name, len(s.Inputs))
 		}
 		until := s.Until
@@ -49,7 +49,7 @@ func (t *Table) Recall(known Remembered, now time.Time) error {
 		if most := now.Add(Interval); until.After(most) { // the clock went back
 			until = most
 		}
-		row := &Row{Inputs: Inputs(s.Inputs), listed: s.Key.Name.String(), Due: s.Due, Routing: s.Routing, TemporalNamespace: s.TemporalNamespace}
+		row := &Row{Inputs: rollout.Inputs(s.Inputs), listed: s.Key.Name.String(), Due: s.Due, Routing: s.Routing, TemporalNamespace: s.TemporalNamespace}
 		row.restUntil(until)
 		all[s.Key] = row
 	}

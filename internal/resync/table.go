@@ -43,7 +43,7 @@ func KeyOf(s *rollout.Snapshot) Key { return Key{s.Environment.Name, s.Deploymen
 
 // Row is what a decision to do nothing was made on, and until when it holds.
 type Row struct {
-	Inputs Inputs
+	Inputs rollout.Inputs
 	// Until is when the worker deployment is described again, Due when the decision changes by itself (zero: never).
 	Until, Due time.Time
 	// Routing as it was observed.

@@ -42,12 +42,9 @@ func (s *Snapshot) ClusterAsk() ClusterAsk {
 	if s.Record.Routing == nil {
 		return ask
 	}
-	for _, v := range s.Record.Routing.Spec.Versions {
-		of := VersionDeployments{BuildID: v.BuildID, Deployments: []string{v.Deployment}}
-		for _, pool := range v.Pools {
-			of.Deployments = append(of.Deployments, pool.Deployment)
-		}
-		ask.Versions = append(ask.Versions, of)
+	versions := s.Record.Routing.Spec.Versions
+	for i, v := range versions {
+		ask.Versions = append(ask.Versions, VersionDeployments{BuildID: v.BuildID, Deployments: TakenBy(versions[i : i+1])})
 	}
 	return ask
 }

@@ -3,6 +3,8 @@ package rollout
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
 // Fact is something observed that policies may judge by. It has a value or an error, never both; its name is its key in
@@ -33,4 +35,19 @@ type Holder struct {
 // be relied on holds a rollout and never advances it.
 func (f Fact) Fresh(now time.Time) bool {
 	return f.Error == "" && len(f.Value) > 0 && !f.ObservedAt.IsZero() && now.Sub(f.ObservedAt) <= f.MaxAge
+}
+
+// MetricsQuestion asks for metrics of a snapshot's worker deployment.
+type MetricsQuestion struct {
+	Snapshot Snapshot
+	Ask      MetricsAsk
+}
+
+// StatusQuestion asks for commit statuses.
+type StatusQuestion struct {
+	Environment v1alpha1.Environment
+	// Contexts of statuses, sorted.
+	Contexts []string
+	// Versions are folders of versions as they were rendered, from the repository's root; "": there is none.
+	Versions []string
 }

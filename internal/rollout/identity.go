@@ -114,10 +114,7 @@ func joinBuildID(prefix, suffix string) string {
 		return suffix[:maxBuildID]
 	}
 	prefix = strings.TrimLeft(notBuildID.ReplaceAllString(prefix, "-"), "-._")
-	if room := maxBuildID - len(suffix) - 1; len(prefix) > room {
-		prefix = prefix[:room]
-	}
-	return CleanBuildID(prefix + "-" + suffix)
+	return CleanBuildID(prefixOf(prefix, maxBuildID-len(suffix)-1) + "-" + suffix)
 }
 
 // CleanBuildID replaces each run of characters that a build ID may not have by one hyphen. It cuts to 63 bytes and
@@ -125,11 +122,7 @@ func joinBuildID(prefix, suffix string) string {
 //
 // (The in-cluster controller cuts last. That may leave a separator at the end, which a label value may not have.)
 func CleanBuildID(s string) string {
-	s = trimSeparators(notBuildID.ReplaceAllString(s, "-"))
-	if len(s) > maxBuildID {
-		s = trimSeparators(s[:maxBuildID])
-	}
-	return s
+	return trimSeparators(prefixOf(trimSeparators(notBuildID.ReplaceAllString(s, "-")), maxBuildID))
 }
 
 func trimSeparators(s string) string { return strings.Trim(s, "-._") }
@@ -169,12 +162,7 @@ func DeploymentName(name, buildID string, taken []string) string {
 	return dnsName(prefixOf(name, 10) + "-" + prefixOf(buildID, 10) + "-" + hex.EncodeToString(sum[:])[:10])
 }
 
-func prefixOf(s string, n int) string {
-	if len(s) > n {
-		return s[:n]
-	}
-	return s
-}
+func prefixOf(s string, n int) string { return s[:min(len(s), n)] }
 
 func dnsName(s string) string { return strings.ToLower(notDNS.ReplaceAllString(s, "-")) }
 

@@ -94,6 +94,27 @@ type RoutingConfig struct {
 	Revision int64 `json:"revision,omitempty"`
 }
 
+// After is the routing that a step leads to, as the server does it: a version that becomes current stops ramping, and
+// another version's ramp stays. Times and revision are those of before.
+func (r RoutingConfig) After(step RoutingStep) RoutingConfig {
+	ends := false
+	switch step.Kind {
+	case SetCurrent:
+		r.Current = step.BuildID
+		ends = r.HasRamp && r.Ramping == step.BuildID
+	case SetRamp:
+		// To the server, unversioned workers at 0% are no ramp.
+		ends = step.BuildID == "" && step.Percentage == 0
+		r.HasRamp, r.Ramping, r.Percentage = true, step.BuildID, step.Percentage
+	case ClearRamp:
+		ends = true
+	}
+	if ends {
+		r.HasRamp, r.Ramping, r.Percentage = false, "", 0
+	}
+	return r
+}
+
 // Same reports whether the routing did not move between two reads: all of it is compared, times included.
 func (r RoutingConfig) Same(o RoutingConfig) bool {
 	return r.SameTraffic(o) && r.Revision == o.Revision && r.CurrentChangedAt.Equal(o.CurrentChangedAt) &&

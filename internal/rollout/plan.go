@@ -66,6 +66,14 @@ type Held struct {
 	Verdict Verdict `json:"verdict"`
 }
 
+// Subject is a worker deployment in Temporal, and the manager identity with which it is changed.
+type Subject struct {
+	Connection        v1alpha1.Connection
+	Deployment        Name
+	TemporalNamespace string
+	Identity          string
+}
+
 // RoutingCall is one change of Temporal's routing, bound to what it was decided on.
 type RoutingCall struct {
 	// Basis is the routing the decision was made on: if it is not that any more, the call is not made.

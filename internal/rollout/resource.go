@@ -74,10 +74,7 @@ func ResourceFile(template string) string { return template + ".yaml" }
 // ResourceName is the name of a version's object: <name>-<template>-<build ID>, cut, and eight hex digits of SHA-256
 // over the three joined. It is the in-cluster controller's, so that its objects can be taken over.
 func ResourceName(name, template, buildID string) string {
-	prefix := dnsName(strings.Join([]string{name, template, buildID}, "-"))
-	if len(prefix) > maxResourcePrefix {
-		prefix = prefix[:maxResourcePrefix]
-	}
+	prefix := prefixOf(dnsName(strings.Join([]string{name, template, buildID}, "-")), maxResourcePrefix)
 	sum := sha256.Sum256([]byte(name + template + buildID))
 	return strings.TrimRight(prefix, "-") + "-" + hex.EncodeToString(sum[:4])
 }

@@ -98,7 +98,7 @@ func (p ports) Observe(_ context.Context, _ v1alpha1.Connection, ask rollout.Ask
 type metrics ports
 
 // Read implements reconcile.Metrics.
-func (m metrics) Read(_ context.Context, questions []reconcile.MetricsQuestion) []map[string]rollout.Fact {
+func (m metrics) Read(_ context.Context, questions []rollout.MetricsQuestion) []map[string]rollout.Fact {
 	out := make([]map[string]rollout.Fact, len(questions))
 	for i, q := range questions {
 		if q.Snapshot.Observation.Problem == nil {
@@ -142,33 +142,33 @@ func (p ports) Commit(_ context.Context, c rollout.Commit) (string, error) {
 func (ports) Confirm(context.Context, map[string]string) (bool, error) { return true, nil }
 
 // Lower implements reconcile.Router. A call that is refused is decided again.
-func (p ports) Lower(_ context.Context, _ reconcile.Subject, call rollout.RoutingCall) error {
+func (p ports) Lower(_ context.Context, _ rollout.Subject, call rollout.RoutingCall) error {
 	err := p.temporal.call(p.now, call)
 	p.acted = p.acted || err == nil
 	return err
 }
 
 // Raise implements reconcile.Router. A call that is refused is decided again.
-func (p ports) Raise(_ context.Context, _ reconcile.Subject, call rollout.RoutingCall) error {
+func (p ports) Raise(_ context.Context, _ rollout.Subject, call rollout.RoutingCall) error {
 	p.acted = true
 	return p.temporal.call(p.now, call)
 }
 
 // StartGate implements reconcile.VersionAPI.
-func (p ports) StartGate(_ context.Context, _ reconcile.Subject, gate rollout.GateStart) error {
+func (p ports) StartGate(_ context.Context, _ rollout.Subject, gate rollout.GateStart) error {
 	p.acted = true
 	p.temporal.startGate(p.now, gate)
 	return nil
 }
 
 // DeleteVersion implements reconcile.VersionAPI.
-func (p ports) DeleteVersion(_ context.Context, _ reconcile.Subject, buildID string) (rollout.Deletion, error) {
+func (p ports) DeleteVersion(_ context.Context, _ rollout.Subject, buildID string) (rollout.Deletion, error) {
 	p.acted = true
 	return rollout.Deletion{BuildID: buildID, Refused: p.temporal.remove(p.now, buildID)}, nil
 }
 
 // StartBatch implements reconcile.VersionAPI.
-func (p ports) StartBatch(_ context.Context, _ reconcile.Subject, start rollout.BatchStart) error {
+func (p ports) StartBatch(_ context.Context, _ rollout.Subject, start rollout.BatchStart) error {
 	p.acted = true
 	p.temporal.startBatch(p.now, start)
 	return nil

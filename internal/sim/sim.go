@@ -191,7 +191,7 @@ func (s *simulation) decide(ctx context.Context, t time.Time) decision {
 }
 
 // decided is a decision of the bot as the timetable needs it.
-func decided(made *reconcile.Decision) decision {
+func decided(made *rollout.Decision) decision {
 	d := decision{snapshot: made.Snapshot, plan: made.Plan, state: made.Proposal.State}
 	d.counts = len(plan.Ask(made.Snapshot).Closed) > 0
 	if st := d.plan.Status; st != nil {

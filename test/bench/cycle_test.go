@@ -98,7 +98,7 @@ func BenchmarkCycleNoChange1000Recorded(b *testing.B) {
 	require.NoError(b, err)
 	var lines atomic.Int64
 	log, err := auditlog.New(auditlog.Config{Masker: masker, Lines: countLines{&lines}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
-		Document: func(d *reconcile.Decision) (json.RawMessage, error) {
+		Document: func(d *rollout.Decision) (json.RawMessage, error) {
 			document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
 			if err != nil {
 				return nil, err

@@ -98,7 +98,7 @@ func (m *memory) Observe(_ context.Context, _ v1alpha1.Connection, ask rollout.A
 	return out
 }
 
-func (m *memory) move(on reconcile.Subject, call rollout.RoutingCall) error {
+func (m *memory) move(on rollout.Subject, call rollout.RoutingCall) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d, now := m.at(on.Deployment.String()), m.now()
@@ -124,19 +124,19 @@ func (m *memory) move(on reconcile.Subject, call rollout.RoutingCall) error {
 	return nil
 }
 
-func (m *memory) Lower(_ context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
+func (m *memory) Lower(_ context.Context, on rollout.Subject, call rollout.RoutingCall) error {
 	return m.move(on, call)
 }
 
-func (m *memory) Raise(_ context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
+func (m *memory) Raise(_ context.Context, on rollout.Subject, call rollout.RoutingCall) error {
 	return m.move(on, call)
 }
 
-func (m *memory) StartGate(context.Context, reconcile.Subject, rollout.GateStart) error { return nil }
+func (m *memory) StartGate(context.Context, rollout.Subject, rollout.GateStart) error { return nil }
 
-func (m *memory) StartBatch(context.Context, reconcile.Subject, rollout.BatchStart) error { return nil }
+func (m *memory) StartBatch(context.Context, rollout.Subject, rollout.BatchStart) error { return nil }
 
-func (m *memory) DeleteVersion(_ context.Context, on reconcile.Subject, id string) (rollout.Deletion, error) {
+func (m *memory) DeleteVersion(_ context.Context, on rollout.Subject, id string) (rollout.Deletion, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d := m.at(on.Deployment.String())

@@ -55,7 +55,7 @@ func pinnedTo(build string) string {
 	return fmt.Sprintf("TemporalWorkerDeploymentVersion = '%s:%s' AND TemporalWorkflowVersioningBehavior = 'Pinned' AND ExecutionStatus = 'Running'", deployment, build)
 }
 
-func (e *env) startBatch(b rollout.BatchStart) error { return e.pool.StartBatch(e.Ctx, e.target(), b) }
+func (e *env) startBatch(b rollout.BatchStart) error { return e.pool.StartBatch(e.Ctx, e.subject(), b) }
 
 // batches reads the job of an evacuation, and what is needed to start it.
 func (e *env) batches(b rollout.BatchStart) (rollout.Batches, rollout.Count) {

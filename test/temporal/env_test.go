@@ -135,8 +135,8 @@ func connection(hostPort string) v1alpha1.Connection {
 	}
 }
 
-func (e *env) target() temporal.Target {
-	return temporal.Target{Connection: e.connection(), TemporalNamespace: e.NS.Name(), Deployment: name}
+func (e *env) subject() rollout.Subject {
+	return rollout.Subject{Connection: e.connection(), TemporalNamespace: e.NS.Name(), Deployment: name, Identity: bot}
 }
 
 // observe asks for what ask says, of the deployment in the namespace.
@@ -178,7 +178,7 @@ var clearRamp = rollout.RoutingStep{Kind: rollout.ClearRamp}
 
 func (e *env) raise(steps ...rollout.RoutingStep) {
 	e.T.Helper()
-	require.NoError(e.T, e.pool.Raise(e.Ctx, e.target(), e.call(steps...)))
+	require.NoError(e.T, e.pool.Raise(e.Ctx, e.subject(), e.call(steps...)))
 }
 
 func (e *env) routing() rollout.RoutingConfig {

@@ -16,7 +16,7 @@ import (
 // handover is a call that hands the routing over as it was read.
 func (e *env) handover(from, to string) temporal.ManagerCall {
 	e.T.Helper()
-	return temporal.ManagerCall{From: from, To: to, Identity: bot, Token: e.mustObserve(rollout.Ask{}).ConflictToken}
+	return temporal.ManagerCall{From: from, To: to, Token: e.mustObserve(rollout.Ask{}).ConflictToken}
 }
 
 func TestSetManager(t *testing.T) {
@@ -37,33 +37,33 @@ func TestSetManager(t *testing.T) {
 		return n
 	}
 	is(bot)
-	require.NoError(t, e.pool.SetManager(e.Ctx, e.target(), e.handover(bot, "")))
+	require.NoError(t, e.pool.SetManager(e.Ctx, e.subject(), e.handover(bot, "")))
 	is("")
 	e.manager("somebody-else")
-	require.NoError(t, e.pool.SetManager(e.Ctx, e.target(), e.handover("somebody-else", bot)), "whoever it is")
+	require.NoError(t, e.pool.SetManager(e.Ctx, e.subject(), e.handover("somebody-else", bot)), "whoever it is")
 	is(bot)
 	calls := made()
-	require.NoError(t, e.pool.SetManager(e.Ctx, e.target(), e.handover("somebody-else", bot)), "it is so already")
+	require.NoError(t, e.pool.SetManager(e.Ctx, e.subject(), e.handover("somebody-else", bot)), "it is so already")
 
 	e.manager("eve")
 	var owner *temporal.OwnerError
-	require.ErrorAs(t, e.pool.SetManager(e.Ctx, e.target(), e.handover("somebody-else", bot)), &owner)
+	require.ErrorAs(t, e.pool.SetManager(e.Ctx, e.subject(), e.handover("somebody-else", bot)), &owner)
 	require.Equal(t, "eve", owner.Manager)
 	is("eve")
 	old := e.handover("eve", bot)
 	e.manager("")
 	e.manager("eve")
-	require.ErrorIs(t, e.pool.SetManager(e.Ctx, e.target(), old), rollout.ErrStale)
+	require.ErrorIs(t, e.pool.SetManager(e.Ctx, e.subject(), old), rollout.ErrStale)
 	is("eve")
 	require.Equal(t, calls, made(), "what is refused is not asked for")
 
 	// It changes hands between the read and the call.
 	e.hookOnce("SetWorkerDeploymentManager", func() { e.manager("mallory") })
-	require.ErrorIs(t, e.pool.SetManager(e.Ctx, e.target(), e.handover("eve", bot)), rollout.ErrStale)
+	require.ErrorIs(t, e.pool.SetManager(e.Ctx, e.subject(), e.handover("eve", bot)), rollout.ErrStale)
 	is("mallory")
 	// The call is made, and its answer is lost.
 	e.NS.Inject(temporalenv.Fault{Method: "SetWorkerDeploymentManager", Point: temporalenv.AfterForwarding, Times: 1})
-	require.NoError(t, e.pool.SetManager(e.Ctx, e.target(), e.handover("mallory", bot)))
+	require.NoError(t, e.pool.SetManager(e.Ctx, e.subject(), e.handover("mallory", bot)))
 	is(bot)
 }
 

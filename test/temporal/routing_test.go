@@ -94,14 +94,14 @@ func TestRaiseOnAStaleBasis(t *testing.T) {
 		call := e.call(ramp("v2", 60))
 		move()
 		before := e.methods()
-		err := e.pool.Raise(e.Ctx, e.target(), call)
+		err := e.pool.Raise(e.Ctx, e.subject(), call)
 		e.requireStale(err, e.routing())
 		require.Equal(t, before, e.methods(), name)
 	}
 	// Someone moves it after it was read: the token stops the call.
 	call := e.call(ramp("v2", 80))
 	e.hookOnce("SetWorkerDeploymentRampingVersion", func() { e.someone(current("v2")) })
-	err := e.pool.Raise(e.Ctx, e.target(), call)
+	err := e.pool.Raise(e.Ctx, e.subject(), call)
 	e.requireStale(err, e.routing())
 	require.Equal(t, "v2", e.routing().Current)
 }
@@ -112,7 +112,7 @@ func TestRaiseWithAnotherManager(t *testing.T) {
 	refused := func(call rollout.RoutingCall, manager string) {
 		t.Helper()
 		before := e.methods()
-		err := e.pool.Raise(e.Ctx, e.target(), call)
+		err := e.pool.Raise(e.Ctx, e.subject(), call)
 		var owner *temporal.OwnerError
 		require.ErrorAs(t, err, &owner)
 		require.Equal(t, temporal.OwnerError{Manager: manager, Identity: bot}, *owner)
@@ -140,7 +140,7 @@ func TestRaiseWithAnotherManager(t *testing.T) {
 	e.manager("")
 	unclaimed = e.call(current("v1"))
 	e.manager(bot)
-	err := e.pool.Raise(e.Ctx, e.target(), unclaimed)
+	err := e.pool.Raise(e.Ctx, e.subject(), unclaimed)
 	require.NoError(t, err)
 }
 
@@ -169,7 +169,7 @@ func TestUnsentCallsAreTriedOnceMore(t *testing.T) {
 
 	remove := e.NS.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding})
 	before := e.NS.Counts()[method]
-	err := e.pool.Raise(e.Ctx, e.target(), e.call(current("")))
+	err := e.pool.Raise(e.Ctx, e.subject(), e.call(current("")))
 	require.ErrorContains(t, err, "injected fault")
 	require.Equal(t, 2, e.NS.Counts()[method]-before)
 	remove()
@@ -178,7 +178,7 @@ func TestUnsentCallsAreTriedOnceMore(t *testing.T) {
 	// Refusals are no matter of transport.
 	e.NS.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding, Code: codes.FailedPrecondition})
 	before = e.NS.Counts()[method]
-	err = e.pool.Raise(e.Ctx, e.target(), e.call(current("")))
+	err = e.pool.Raise(e.Ctx, e.subject(), e.call(current("")))
 	var refused *temporal.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, temporal.SiteSetCurrent, refused.Site)
@@ -202,11 +202,11 @@ func TestBusyServer(t *testing.T) {
 	require.Equal(t, 4, e.NS.Counts()[method], "what was made is not made again")
 
 	remove := busy(temporalenv.BeforeForwarding, 0)
-	err := e.pool.Raise(e.Ctx, e.target(), e.call(current("v1")))
+	err := e.pool.Raise(e.Ctx, e.subject(), e.call(current("v1")))
 	require.ErrorIs(t, err, rollout.ErrBusy)
 	require.ErrorContains(t, err, "SetCurrent")
 	require.Equal(t, 8, e.NS.Counts()[method])
-	err = e.pool.Lower(e.Ctx, e.target(), e.call(current("v1")))
+	err = e.pool.Lower(e.Ctx, e.subject(), e.call(current("v1")))
 	require.ErrorIs(t, err, rollout.ErrBusy)
 	remove()
 	require.Equal(t, "v2", e.routing().Current)
@@ -220,20 +220,20 @@ func TestOutcomeNotKnown(t *testing.T) {
 	e.hookOnce("SetWorkerDeploymentCurrentVersion", func() {
 		e.NS.Inject(temporalenv.Fault{Method: "DescribeWorkerDeployment", Point: temporalenv.BeforeForwarding, Times: 1})
 	})
-	err := e.pool.Raise(e.Ctx, e.target(), call)
+	err := e.pool.Raise(e.Ctx, e.subject(), call)
 	require.ErrorContains(t, err, "not known what became of it")
 	require.Equal(t, "v1", e.routing().Current)
 }
 
 func TestRaiseOfAnUnknownVersion(t *testing.T) {
 	e := newEnv(t)
-	err := e.pool.Raise(e.Ctx, e.target(), rollout.RoutingCall{Identity: bot, Claim: rollout.ClaimNeeded, Steps: []rollout.RoutingStep{current("v1")}})
+	err := e.pool.Raise(e.Ctx, e.subject(), rollout.RoutingCall{Identity: bot, Claim: rollout.ClaimNeeded, Steps: []rollout.RoutingStep{current("v1")}})
 	require.Error(t, err, "no such deployment")
 	e.Start("app", "v1")
-	err = e.pool.Raise(e.Ctx, e.target(), e.call(current("v9")))
+	err = e.pool.Raise(e.Ctx, e.subject(), e.call(current("v9")))
 	require.Error(t, err)
 	require.Equal(t, "", e.routing().Current)
-	err = e.pool.Raise(e.Ctx, e.target(), rollout.RoutingCall{})
+	err = e.pool.Raise(e.Ctx, e.subject(), rollout.RoutingCall{})
 	require.Error(t, err, "no call at all")
 }
 
@@ -243,7 +243,7 @@ func TestLowerMarksFirst(t *testing.T) {
 	e.raise(current("v1"), ramp("v2", 10))
 	call := e.call(clearRamp)
 	call.TurnedBack = map[string]string{"v2": "canary.failure_rate: 12% failed"}
-	err := e.pool.Lower(e.Ctx, e.target(), call)
+	err := e.pool.Lower(e.Ctx, e.subject(), call)
 	require.NoError(t, err)
 	require.True(t, e.routing().SameTraffic(rollout.RoutingConfig{Current: "v1"}))
 	require.Equal(t, []string{
@@ -269,7 +269,7 @@ func TestLowerDoesNotWaitForMarks(t *testing.T) {
 	t.Cleanup(func() { close(answer) })
 	e.hookOnce("UpdateWorkerDeploymentVersionMetadata", func() { <-answer })
 	start := time.Now()
-	err := e.pool.Lower(e.Ctx, e.target(), call)
+	err := e.pool.Lower(e.Ctx, e.subject(), call)
 	require.NoError(t, err)
 	require.False(t, e.routing().HasRamp)
 	require.Less(t, time.Since(start), 8*time.Second)
@@ -285,19 +285,19 @@ func TestLowerWhatWasMoved(t *testing.T) {
 	call := e.call(clearRamp)
 	e.someone(ramp("v2", 60))
 	e.hookOnce("SetWorkerDeploymentRampingVersion", func() { e.someone(ramp("v2", 90)) })
-	err := e.pool.Lower(e.Ctx, e.target(), call)
+	err := e.pool.Lower(e.Ctx, e.subject(), call)
 	require.NoError(t, err)
 	require.True(t, e.routing().SameTraffic(rollout.RoutingConfig{Current: "v1"}))
 
 	// Done by someone: nothing to do.
 	before := e.NS.RoutingCalls(deployment)
-	err = e.pool.Lower(e.Ctx, e.target(), call)
+	err = e.pool.Lower(e.Ctx, e.subject(), call)
 	require.NoError(t, err)
 	require.Equal(t, before, e.NS.RoutingCalls(deployment))
 
 	// Another version ramps now: that is someone's own decision.
 	e.someone(ramp("v3", 10))
-	err = e.pool.Lower(e.Ctx, e.target(), call)
+	err = e.pool.Lower(e.Ctx, e.subject(), call)
 	e.requireStale(err, e.routing())
 	require.Equal(t, "v3", e.routing().Ramping)
 	require.Equal(t, before, e.NS.RoutingCalls(deployment))
@@ -305,7 +305,7 @@ func TestLowerWhatWasMoved(t *testing.T) {
 	// A foreign manager is not overruled.
 	call = e.call(clearRamp)
 	e.manager("ops")
-	err = e.pool.Lower(e.Ctx, e.target(), call)
+	err = e.pool.Lower(e.Ctx, e.subject(), call)
 	var owner *temporal.OwnerError
 	require.ErrorAs(t, err, &owner)
 
@@ -314,7 +314,7 @@ func TestLowerWhatWasMoved(t *testing.T) {
 	call = e.call(clearRamp)
 	require.Equal(t, rollout.ClaimNeeded, call.Claim)
 	e.NS.Inject(temporalenv.Fault{Method: "SetWorkerDeploymentManager", Point: temporalenv.BeforeForwarding})
-	err = e.pool.Lower(e.Ctx, e.target(), call)
+	err = e.pool.Lower(e.Ctx, e.subject(), call)
 	require.NoError(t, err)
 	require.False(t, e.routing().HasRamp)
 }
@@ -354,13 +354,13 @@ func TestMissingTaskQueues(t *testing.T) {
 
 	call := e.call(ramp("v3", 10))
 	require.Len(t, e.queues("v2"), 4)
-	err := e.pool.Raise(e.Ctx, e.target(), call)
+	err := e.pool.Raise(e.Ctx, e.subject(), call)
 	var refused *temporal.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, temporal.SiteSetRamp, refused.Site)
 	require.False(t, e.routing().HasRamp)
 
-	require.NoError(t, e.pool.Lower(e.Ctx, e.target(), e.call(current("v1"))))
+	require.NoError(t, e.pool.Lower(e.Ctx, e.subject(), e.call(current("v1"))))
 	require.Equal(t, "v1", e.routing().Current)
 	left := regexp.MustCompile(`task queue left behind.* taskQueue=(\S+) type=(\S+)`).FindAllStringSubmatch(e.log.String(), -1)
 	said := map[string]bool{}
@@ -382,7 +382,7 @@ func TestRaiseLeavesBehindWhatItNames(t *testing.T) {
 
 	call := e.call(ramp("v1", 10))
 	call.LeavesBehind = []v1alpha1.RecordedQueue{activities}
-	err := e.pool.Raise(e.Ctx, e.target(), call)
+	err := e.pool.Raise(e.Ctx, e.subject(), call)
 	var other *temporal.MissingQueueError
 	require.ErrorAs(t, err, &other)
 	require.ErrorIs(t, err, rollout.ErrStale)
@@ -391,12 +391,12 @@ func TestRaiseLeavesBehindWhatItNames(t *testing.T) {
 	require.False(t, e.routing().HasRamp)
 
 	call.LeavesBehind = []v1alpha1.RecordedQueue{activities, workflows}
-	err = e.pool.Raise(e.Ctx, e.target(), call)
+	err = e.pool.Raise(e.Ctx, e.subject(), call)
 	require.NoError(t, err)
 	require.Equal(t, float32(10), e.routing().Percentage)
 	promote := e.call(current("v1"))
 	promote.LeavesBehind = call.LeavesBehind
-	err = e.pool.Raise(e.Ctx, e.target(), promote)
+	err = e.pool.Raise(e.Ctx, e.subject(), promote)
 	require.NoError(t, err)
 	require.Equal(t, "v1", e.routing().Current)
 }
@@ -406,7 +406,7 @@ func TestDeleteVersion(t *testing.T) {
 	e.Start("app", "v1", "v2")
 	e.raise(current("v1"))
 	remove := func(build string) (rollout.Deletion, error) {
-		return e.pool.DeleteVersion(e.Ctx, e.target(), temporal.VersionCall{BuildID: build, Identity: bot})
+		return e.pool.DeleteVersion(e.Ctx, e.subject(), build)
 	}
 	refused := func(build string) {
 		t.Helper()
@@ -427,7 +427,9 @@ func TestDeleteVersion(t *testing.T) {
 	}
 	refused("v1") // current
 	refused("v2") // pollers
-	got, err := e.pool.DeleteVersion(e.Ctx, e.target(), temporal.VersionCall{BuildID: "v2", Identity: "other"})
+	byOther := e.subject()
+	byOther.Identity = "other"
+	got, err := e.pool.DeleteVersion(e.Ctx, byOther, "v2")
 	require.NoError(t, err)
 	require.Contains(t, got.Refused, bot, "the manager is someone else")
 
@@ -449,13 +451,13 @@ func TestDeleteVersion(t *testing.T) {
 	accepted("v2") // gone already
 	accepted("unheard")
 
-	elsewhere := e.target()
+	elsewhere := e.subject()
 	elsewhere.Deployment.Name = "unheard"
-	deletion, err := e.pool.DeleteVersion(e.Ctx, elsewhere, temporal.VersionCall{BuildID: "v1", Identity: bot})
+	deletion, err := e.pool.DeleteVersion(e.Ctx, elsewhere, "v1")
 	require.NoError(t, err)
 	require.Equal(t, rollout.Deletion{BuildID: "v1"}, deletion)
 	elsewhere.TemporalNamespace = "nowhere"
-	_, err = e.pool.DeleteVersion(e.Ctx, elsewhere, temporal.VersionCall{BuildID: "v1", Identity: bot})
+	_, err = e.pool.DeleteVersion(e.Ctx, elsewhere, "v1")
 	require.Error(t, err, "a missing namespace is no proof")
 	for _, c := range e.NS.Calls() {
 		if r, ok := c.Request.(*workflowservice.DeleteWorkerDeploymentVersionRequest); ok {
@@ -480,7 +482,7 @@ func TestDrainingVersionIsNotDeleted(t *testing.T) {
 		}
 		return nil
 	})
-	got, err := e.pool.DeleteVersion(e.Ctx, e.target(), temporal.VersionCall{BuildID: "v1", Identity: bot})
+	got, err := e.pool.DeleteVersion(e.Ctx, e.subject(), "v1")
 	require.NoError(t, err)
 	require.NotEmpty(t, got.Refused)
 }

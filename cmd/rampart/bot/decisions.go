@@ -17,6 +17,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/mask"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 )
 
@@ -115,7 +116,7 @@ func labels() map[string]string {
 }
 
 // documentOf is what policies were asked about.
-func documentOf(d *reconcile.Decision) (json.RawMessage, error) {
+func documentOf(d *rollout.Decision) (json.RawMessage, error) {
 	document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/cluster"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/printable"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/temporal"
@@ -259,7 +258,7 @@ func (d *doctor) rules(world rollout.World, judges *cmdutil.Judges) {
 
 // temporal checks what the specs lead to: what keeps a spec from being used, and each Temporal namespace by each
 // connection, with the worst that is known of it.
-func (d *doctor) temporal(ctx context.Context, pool *temporal.Pool, decided []*reconcile.Decision) {
+func (d *doctor) temporal(ctx context.Context, pool *temporal.Pool, decided []*rollout.Decision) {
 	found, tried := map[string]check{}, map[string]error{}
 	var order []string
 	worst := map[verdict]int{checkPassed: 0, checkWarning: 1, checkFailed: 2}

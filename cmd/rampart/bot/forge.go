@@ -17,6 +17,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/forge/gitea"
 	"github.com/rampart-gitops/rampart/gitops/forge/github"
 	"github.com/rampart-gitops/rampart/gitops/forge/gitlab"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/pullrequest"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/render"
@@ -111,9 +112,9 @@ func openForge(a *cmdutil.App, f forgeFlags, repository cmdutil.RepositoryFlags)
 
 // forgeClient carries the authorities to trust and the proxy: those of Git.
 func forgeClient(a *cmdutil.App, f cmdutil.RepositoryFlags) (*http.Client, error) {
-	trusted, err := cmdutil.TLSConfig(f.CAFile)
+	trusted, err := git.Auth{CAFile: f.CAFile}.TLSConfig()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--git-ca-file: %w", err)
 	}
 	proxy, err := a.ProxyFunc(f.Proxy)
 	if err != nil {

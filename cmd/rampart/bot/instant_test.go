@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -106,35 +105,35 @@ func (m *instant) move(name, identity string, steps ...rollout.RoutingStep) {
 	}
 }
 
-func (m *instant) tell(verb string, on reconcile.Subject, what any) {
+func (m *instant) tell(verb string, on rollout.Subject, what any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.calls = append(m.calls, fmt.Sprintf("%s %s %s %v", verb, on.Deployment, on.TemporalNamespace, what))
 }
 
-func (m *instant) Lower(_ context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
+func (m *instant) Lower(_ context.Context, on rollout.Subject, call rollout.RoutingCall) error {
 	m.tell("lower", on, call.Steps)
 	m.move(on.Deployment.String(), call.Identity, call.Steps...)
 	return nil
 }
 
-func (m *instant) Raise(_ context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
+func (m *instant) Raise(_ context.Context, on rollout.Subject, call rollout.RoutingCall) error {
 	m.tell("raise", on, call.Steps)
 	m.move(on.Deployment.String(), call.Identity, call.Steps...)
 	return nil
 }
 
-func (m *instant) StartGate(_ context.Context, on reconcile.Subject, gate rollout.GateStart) error {
+func (m *instant) StartGate(_ context.Context, on rollout.Subject, gate rollout.GateStart) error {
 	m.tell("gate", on, gate.Gate.WorkflowType)
 	return errors.New("there are none")
 }
 
-func (m *instant) StartBatch(_ context.Context, on reconcile.Subject, start rollout.BatchStart) error {
+func (m *instant) StartBatch(_ context.Context, on rollout.Subject, start rollout.BatchStart) error {
 	m.tell("batch", on, start)
 	return nil
 }
 
-func (m *instant) DeleteVersion(_ context.Context, on reconcile.Subject, id string) (rollout.Deletion, error) {
+func (m *instant) DeleteVersion(_ context.Context, on rollout.Subject, id string) (rollout.Deletion, error) {
 	m.tell("delete", on, id)
 	m.mu.Lock()
 	defer m.mu.Unlock()

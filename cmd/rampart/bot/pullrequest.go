@@ -6,7 +6,6 @@ import (
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/plan"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/sim"
@@ -15,12 +14,12 @@ import (
 )
 
 // proposalTitle is the title of what a decision proposes.
-func proposalTitle(d *reconcile.Decision) string { return proposalReport(d).Title() }
+func proposalTitle(d *rollout.Decision) string { return proposalReport(d).Title() }
 
 // proposalBody gives what a proposal says to people: what was decided, the rules that passed, and how the rollout goes
 // on when all goes well. What cannot be told of the last two is left out.
-func proposalBody(j *cmdutil.Judges) func(context.Context, rollout.EnvironmentWorld, *reconcile.Decision) string {
-	return func(ctx context.Context, env rollout.EnvironmentWorld, d *reconcile.Decision) string {
+func proposalBody(j *cmdutil.Judges) func(context.Context, rollout.EnvironmentWorld, *rollout.Decision) string {
+	return func(ctx context.Context, env rollout.EnvironmentWorld, d *rollout.Decision) string {
 		r, engine := proposalReport(d), j.Engine(env)
 		r.Explanation, r.Timetable = explained(ctx, engine, d), simulated(ctx, engine, d)
 		return r.Body()
@@ -33,12 +32,12 @@ func commitText(env v1alpha1.Environment, branch, message string) (title, body s
 	return r.Title(), r.Body()
 }
 
-func proposalReport(d *reconcile.Decision) report.ProposalReport {
+func proposalReport(d *rollout.Decision) report.ProposalReport {
 	return report.ProposalReport{Snapshot: d.Snapshot, Proposal: d.Proposal, Plan: d.Plan, Asked: d.Plan.Review.Held, Scope: d.Plan.Review.Scope}
 }
 
 // explained says rule by rule why policy says what it says of what is proposed.
-func explained(ctx context.Context, engine *sandbox.Engine, d *reconcile.Decision) *rollout.Explanation {
+func explained(ctx context.Context, engine *sandbox.Engine, d *rollout.Decision) *rollout.Explanation {
 	document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
 	if err != nil {
 		return nil
@@ -51,7 +50,7 @@ func explained(ctx context.Context, engine *sandbox.Engine, d *reconcile.Decisio
 }
 
 // simulated plays the rollout on from where it stands.
-func simulated(ctx context.Context, engine *sandbox.Engine, d *reconcile.Decision) *rollout.Timetable {
+func simulated(ctx context.Context, engine *sandbox.Engine, d *rollout.Decision) *rollout.Timetable {
 	if kind := d.Plan.Review.Held.Action.Kind; kind != rollout.Ramp && kind != rollout.Promote {
 		return nil // a timetable is of a rollout
 	}

@@ -369,11 +369,11 @@ func (l *loop) tell(ctx context.Context, r reconcile.Report) {
 }
 
 // decided logs what was decided, notes it for metrics, and counts of whom Temporal could not be read.
-func (l *loop) decided(ctx context.Context, decisions []*reconcile.Decision) {
+func (l *loop) decided(ctx context.Context, decisions []*rollout.Decision) {
 	if l.bot.says != nil {
 		l.bot.says.Decided(ctx, decisions)
 	}
-	unread, total := cmdutil.CountUnread([][]*reconcile.Decision{decisions})
+	unread, total := cmdutil.CountUnread([][]*rollout.Decision{decisions})
 	l.unread, l.total = l.unread+unread, l.total+total
 	for _, d := range decisions {
 		state := report.StateOf(d.Proposal, d.Plan)

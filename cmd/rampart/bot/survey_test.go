@@ -187,7 +187,7 @@ func (w *twins) cycle(rt *rapid.T) {
 		rt.Fatalf("at %s with a memory:\n%s\nwithout:\n%s\n%s", w.now, w.bots[0].answers, w.bots[1].answers, w.differs())
 	}
 	// What both look at they decide in the same way.
-	without := map[string]*reconcile.Decision{}
+	without := map[string]*rollout.Decision{}
 	for _, d := range reports[1].Decisions {
 		without[d.Plan.Environment.Name+" "+d.Plan.Deployment.String()] = d
 	}

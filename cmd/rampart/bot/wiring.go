@@ -165,14 +165,14 @@ type countedRouter struct {
 }
 
 // Lower counts.
-func (c countedRouter) Lower(ctx context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
+func (c countedRouter) Lower(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
 	err := c.Router.Lower(ctx, on, call)
 	c.metrics.Change(telemetry.Lower, err)
 	return err
 }
 
 // Raise counts.
-func (c countedRouter) Raise(ctx context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
+func (c countedRouter) Raise(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
 	err := c.Router.Raise(ctx, on, call)
 	c.metrics.Change(telemetry.Raise, err)
 	return err

@@ -69,50 +69,29 @@ func (a *App) ReadOptions(more ...index.Option) []index.Option {
 		index.AllowAddresses(a.addresses), index.BuildWith(builder()), index.LocateReferences(a.Locate)}, more...)
 }
 
-func (a *App) parseApproval() error {
-	a.approval = nil
-	for _, text := range a.requireApproval {
-		f, err := index.ParseApprovalFloor(text)
-		if err != nil {
-			return fmt.Errorf("--require-approval: %w", err)
+// parsed parses each value of a flag. The first error of all flags is kept in err.
+func parsed[T any](err *error, flag string, texts []string, parse func(string) (T, error)) (out []T) {
+	for _, text := range texts {
+		v, wrong := parse(text)
+		if wrong != nil && *err == nil {
+			*err = fmt.Errorf("--%s: %w", flag, wrong)
 		}
-		a.approval = append(a.approval, f)
+		out = append(out, v)
 	}
-	for _, text := range a.requireApprovalByOther {
-		f, err := index.ParseApprovalFloor(text)
-		if err != nil {
-			return fmt.Errorf("--require-approval-by-other: %w", err)
-		}
+	return out
+}
+
+// parseBounds parses the flags that bound what environments may say.
+func (a *App) parseBounds() (err error) {
+	a.approval = parsed(&err, "require-approval", a.requireApproval, index.ParseApprovalFloor)
+	for _, f := range parsed(&err, "require-approval-by-other", a.requireApprovalByOther, index.ParseApprovalFloor) {
 		f.ByOther = true
 		a.approval = append(a.approval, f)
 	}
-	return nil
-}
-
-func (a *App) parseNamespaces() error {
-	a.namespaces = index.Namespaces{}
-	for _, list := range []struct {
-		flag  string
-		texts []string
-		to    *[]index.NamespaceRule
-	}{{"allowed-namespaces", a.allowedNamespaces, &a.namespaces.Kubernetes}, {"allowed-temporal-namespaces", a.allowedTemporalNamespaces, &a.namespaces.Temporal}} {
-		for _, text := range list.texts {
-			rule, err := index.ParseNamespaceRule(text)
-			if err != nil {
-				return fmt.Errorf("--%s: %w", list.flag, err)
-			}
-			*list.to = append(*list.to, rule)
-		}
-	}
-	a.addresses = nil
-	for _, text := range a.allowedAddresses {
-		rule, err := index.ParseAddressRule(text)
-		if err != nil {
-			return fmt.Errorf("--allowed-temporal-addresses: %w", err)
-		}
-		a.addresses = append(a.addresses, rule)
-	}
-	return nil
+	a.namespaces.Kubernetes = parsed(&err, "allowed-namespaces", a.allowedNamespaces, index.ParseNamespaceRule)
+	a.namespaces.Temporal = parsed(&err, "allowed-temporal-namespaces", a.allowedTemporalNamespaces, index.ParseNamespaceRule)
+	a.addresses = parsed(&err, "allowed-temporal-addresses", a.allowedAddresses, index.ParseAddressRule)
+	return err
 }
 
 // AddGlobalFlags adds the flags that all commands have, and their completion.
@@ -150,10 +129,7 @@ func (a *App) Prepare(cmd *cobra.Command) error {
 	if err := a.applySettings(cmd); err != nil {
 		return err
 	}
-	if err := a.parseApproval(); err != nil {
-		return err
-	}
-	if err := a.parseNamespaces(); err != nil {
+	if err := a.parseBounds(); err != nil {
 		return err
 	}
 	if f := cmd.Flags().Lookup("cache-dir"); f != nil {

@@ -103,9 +103,7 @@ func (a *App) completeEnvironments(cmd *cobra.Command, _ []string, _ string) ([]
 	a.Env = ""
 	var out []string
 	if world, ok := a.CompletionWorld(cmd); ok {
-		for _, env := range world.Environments {
-			out = append(out, env.Environment.Name)
-		}
+		out = EnvironmentNames(world)
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }

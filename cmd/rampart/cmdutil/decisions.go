@@ -4,17 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/rampart-gitops/rampart/gitops"
-	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/auditlog"
 )
 
@@ -81,23 +78,10 @@ func openRecorded(a *App, f RepositoryFlags, ref string) (auditlog.Archive, func
 		}
 		return clone.Archive(ref), clone.Close, nil
 	}
-	archive, _, err := OpenDecisions(a, ref, f, nil)
-	var locked *git.LockedError
-	if !errors.As(err, &locked) {
-		if err != nil {
-			return nil, nil, err
-		}
-		return archive, archive.Close, nil
-	}
-	dir, err := os.MkdirTemp("", "rampart-decisions-") // the bot works on the other one
-	if err != nil {
-		return nil, nil, errors.Join(locked, err)
-	}
-	f.CacheDir = dir
-	if archive, _, err = OpenDecisions(a, ref, f, nil); err != nil {
-		return nil, nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	return archive, func() error { return errors.Join(archive.Close(), os.RemoveAll(dir)) }, nil
+	return shortLived(f, func(f RepositoryFlags) (*gitops.Archive, error) {
+		archive, _, err := OpenDecisions(a, ref, f, nil)
+		return archive, err
+	})
 }
 
 var _ pflag.Value = (*Days)(nil)

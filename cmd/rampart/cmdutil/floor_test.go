@@ -70,7 +70,7 @@ func withBundle(t *testing.T, s *bundleServer) *App {
 }
 
 // decides makes one decision as a cycle does.
-func decides(t *testing.T, p *reconcile.Planner) *reconcile.Decision {
+func decides(t *testing.T, p *reconcile.Planner) *rollout.Decision {
 	t.Helper()
 	_, decided, err := p.Plan(t.Context())
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ warn contains {"rule": "org.revision", "msg": sprintf("decided by %s", [facts.re
 )
 
 // messages of what policy found about the actions.
-func messages(d *reconcile.Decision) []string {
+func messages(d *rollout.Decision) []string {
 	var out []string
 	for _, v := range d.Plan.Verdicts.Actions {
 		for _, f := range v.Findings {

@@ -116,7 +116,7 @@ func (g GateInputs) Digest(in rollout.GateInputRef) (string, error) {
 
 // StartGate starts a gate, with its input read only now. An input that changed since it was decided on is decided
 // again.
-func (t TemporalPort) StartGate(ctx context.Context, on reconcile.Subject, start rollout.GateStart) error {
+func (t TemporalPort) StartGate(ctx context.Context, on rollout.Subject, start rollout.GateStart) error {
 	if in := start.Gate.InputFrom; in != nil {
 		data, err := t.Inputs.read(*in)
 		if err != nil {
@@ -130,7 +130,7 @@ func (t TemporalPort) StartGate(ctx context.Context, on reconcile.Subject, start
 			return fmt.Errorf("%s changed meanwhile: %w", in, rollout.ErrStale)
 		}
 		if in.Kind == rollout.InputSecret {
-			if err := t.Pool.TakesSecrets(on.Connection); err != nil {
+			if err := t.TakesSecrets(on.Connection); err != nil {
 				return fmt.Errorf("%s: %w", in, err)
 			}
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/index"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -45,7 +44,7 @@ func TestGateInputs(t *testing.T) {
 	second, err := inputs.Digest(in)
 	require.NoError(t, err)
 	require.NotEqual(t, first, second)
-	err = TemporalPort{Inputs: inputs}.StartGate(t.Context(), reconcile.Subject{}, rollout.GateStart{Gate: rollout.GateSpec{InputFrom: &in, InputDigest: first}})
+	err = TemporalPort{Inputs: inputs}.StartGate(t.Context(), rollout.Subject{}, rollout.GateStart{Gate: rollout.GateSpec{InputFrom: &in, InputDigest: first}})
 	require.ErrorIs(t, err, rollout.ErrStale, "what was decided on is not what is there")
 
 	// As a mounted volume has it: a link within the folder is followed, one that leads out of it is not.
@@ -107,7 +106,7 @@ spec:
 		}
 		for _, in := range rollout.GateInputs(s.Deployment.Namespace, s.Spec.Spec.Rollout) {
 			_, err = inputs.Digest(in)
-			started := TemporalPort{Inputs: inputs}.StartGate(t.Context(), reconcile.Subject{}, rollout.GateStart{Gate: rollout.GateSpec{InputFrom: &in, InputDigest: "x"}})
+			started := TemporalPort{Inputs: inputs}.StartGate(t.Context(), rollout.Subject{}, rollout.GateStart{Gate: rollout.GateSpec{InputFrom: &in, InputDigest: "x"}})
 			if says == "" {
 				require.NoError(t, err)
 				require.ErrorIs(t, started, rollout.ErrStale, "it was read")
@@ -167,7 +166,7 @@ func TestGateKey(t *testing.T) {
 
 	_, err := GateInputs{dir: dir}.Digest(secret)
 	require.EqualError(t, err, "key pin of Secret payments/smoke: an input from a Secret needs --gate-key-file")
-	err = TemporalPort{Inputs: GateInputs{dir: dir}}.StartGate(t.Context(), reconcile.Subject{},
+	err = TemporalPort{Inputs: GateInputs{dir: dir}}.StartGate(t.Context(), rollout.Subject{},
 		rollout.GateStart{Gate: rollout.GateSpec{InputFrom: &secret, InputDigest: plain(secret)}})
 	require.ErrorIs(t, err, errNoGateKey)
 	_, err = TemporalFlags{gateKey: keyFile(strings.Repeat("k", 31) + "\n")}.GateInputs()

@@ -2,13 +2,10 @@ package cmdutil
 
 import (
 	"cmp"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -67,9 +64,9 @@ func (a *App) GitHubApp(f RepositoryFlags, transport http.RoundTripper) (*github
 
 // logIn adds the tokens of a GitHub App to how the repository is logged in to.
 func logIn(a *App, f RepositoryFlags, auth *git.Auth) error {
-	trusted, err := TLSConfig(f.CAFile)
+	trusted, err := auth.TLSConfig()
 	if err != nil {
-		return err
+		return fmt.Errorf("--git-ca-file: %w", err)
 	}
 	source, err := a.GitHubApp(f, &http.Transport{Proxy: auth.Proxy, TLSClientConfig: trusted, ForceAttemptHTTP2: true})
 	if err != nil || source == nil {
@@ -77,25 +74,6 @@ func logIn(a *App, f RepositoryFlags, auth *git.Auth) error {
 	}
 	auth.Password, auth.Refused = source.Token, source.Refused
 	return nil
-}
-
-// TLSConfig trusts the system's authorities and those of a PEM file, if one is named.
-func TLSConfig(caFile string) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if caFile == "" {
-		return config, nil
-	}
-	pem, err := os.ReadFile(caFile)
-	if err != nil {
-		return nil, fmt.Errorf("read --git-ca-file: %w", err)
-	}
-	if config.RootCAs, err = x509.SystemCertPool(); err != nil {
-		config.RootCAs = x509.NewCertPool()
-	}
-	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--git-ca-file %s holds no certificate in PEM", caFile)
-	}
-	return config, nil
 }
 
 // ProxyFunc chooses proxies by a flag, else by the usual variables. ALL_PROXY is for SSH too, as it is to curl.

@@ -40,7 +40,7 @@ func TestGitHubAppFlags(t *testing.T) {
 		"sent over plain HTTP":        func(f *RepositoryFlags) { f.githubApp.apiURL = "http://example.com" },
 		"want the address of a proxy": func(f *RepositoryFlags) { f.Proxy = "ftp://me:hunter2@proxy" },
 		"--git-proxy: want":           func(f *RepositoryFlags) { f.Proxy = "http://me:hunter2@pro xy" },
-		"read --git-ca-file":          func(f *RepositoryFlags) { f.CAFile = "/no/ca" },
+		"--git-ca-file: read":         func(f *RepositoryFlags) { f.CAFile = "/no/ca" },
 		"--git-timeout has":           func(f *RepositoryFlags) { f.silence = 0 },
 		"read the GitHub App's ke":    func(f *RepositoryFlags) { f.githubApp.keyFile = "/no/key" },
 	} {

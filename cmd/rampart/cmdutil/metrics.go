@@ -29,7 +29,7 @@ func (f TemporalFlags) metrics() (reconcile.Metrics, error) {
 	return metricsPort{client}, nil
 }
 
-func (p metricsPort) Read(ctx context.Context, questions []reconcile.MetricsQuestion) []map[string]rollout.Fact {
+func (p metricsPort) Read(ctx context.Context, questions []rollout.MetricsQuestion) []map[string]rollout.Fact {
 	asks := make([]metrics.Ask, len(questions))
 	for i, q := range questions {
 		asks[i] = metrics.Ask{Metrics: q.Ask.Metrics, Values: metrics.Values{Deployment: q.Snapshot.Deployment, BuildID: q.Ask.Candidate,

@@ -19,10 +19,10 @@ const busyTries = 4
 
 // PlanWithRetries plans, again where Temporal was too busy to answer: up to 4 times, with pauses that begin with pause
 // and double.
-func PlanWithRetries(ctx context.Context, planner *reconcile.Planner, pause time.Duration) (rollout.World, [][]*reconcile.Decision, error) {
+func PlanWithRetries(ctx context.Context, planner *reconcile.Planner, pause time.Duration) (rollout.World, [][]*rollout.Decision, error) {
 	for try := 1; ; try++ {
 		world, decided, err := planner.Plan(ctx)
-		busy := slices.ContainsFunc(slices.Concat(decided...), func(d *reconcile.Decision) bool {
+		busy := slices.ContainsFunc(slices.Concat(decided...), func(d *rollout.Decision) bool {
 			p := d.Snapshot.Observation.Problem
 			return p != nil && p.Busy
 		})
@@ -37,7 +37,7 @@ func PlanWithRetries(ctx context.Context, planner *reconcile.Planner, pause time
 }
 
 // CountUnread counts the decisions, and those whose worker deployment could not be read from Temporal.
-func CountUnread(decided [][]*reconcile.Decision) (unread, total int) {
+func CountUnread(decided [][]*rollout.Decision) (unread, total int) {
 	for _, env := range decided {
 		for _, d := range env {
 			total++

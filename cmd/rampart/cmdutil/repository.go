@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -166,21 +167,26 @@ func (a *App) OpenRepository(f RepositoryFlags, onWrite func(gitops.Moment)) (*g
 // OpenShortLived opens --repo for one command, with a temporary mirror where the bot uses the other one. close releases
 // it, and removes the temporary one.
 func (a *App) OpenShortLived(f RepositoryFlags, onWrite func(gitops.Moment)) (*gitops.Repository, func() error, error) {
-	repo, err := a.OpenRepository(f, onWrite)
+	return shortLived(f, func(f RepositoryFlags) (*gitops.Repository, error) { return a.OpenRepository(f, onWrite) })
+}
+
+// shortLived opens a mirror for one command, a temporary one where the bot uses the other one.
+func shortLived[T io.Closer](f RepositoryFlags, open func(RepositoryFlags) (T, error)) (opened T, closeAll func() error, err error) {
+	opened, err = open(f)
 	var locked *git.LockedError
 	if !errors.As(err, &locked) {
 		if err != nil {
-			return nil, nil, err
+			return opened, nil, err
 		}
-		return repo, repo.Close, nil
+		return opened, opened.Close, nil
 	}
 	dir, err := os.MkdirTemp("", "rampart-mirror-")
 	if err != nil {
-		return nil, nil, errors.Join(locked, err)
+		return opened, nil, errors.Join(locked, err)
 	}
 	f.CacheDir = dir
-	if repo, err = a.OpenRepository(f, onWrite); err != nil {
-		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	if opened, err = open(f); err != nil {
+		return opened, nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return repo, func() error { return errors.Join(repo.Close(), os.RemoveAll(dir)) }, nil
+	return opened, func() error { return errors.Join(opened.Close(), os.RemoveAll(dir)) }, nil
 }

@@ -115,15 +115,13 @@ func OnlyEnvironment(world rollout.World, name string) (rollout.World, error) {
 	if name == "" || len(world.Environments) == 0 {
 		return world, nil
 	}
-	var known []string
 	for _, env := range world.Environments {
 		if env.Environment.Name == name {
 			world.Environments = []rollout.EnvironmentWorld{env}
 			return world, nil
 		}
-		known = append(known, env.Environment.Name)
 	}
-	err := NotFound("environment", name, known)
+	err := NotFound("environment", name, EnvironmentNames(world))
 	for _, p := range world.Problems {
 		if p.Severity == v1alpha1.Error && p.File == layout.Config {
 			return world, fmt.Errorf("%w: %w", err, p)

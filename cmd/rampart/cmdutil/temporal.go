@@ -1,7 +1,6 @@
 package cmdutil
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/metrics"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
-	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/temporal"
 )
 
@@ -183,9 +181,10 @@ func readConnections(name string) (map[string]temporal.Address, error) {
 	return out, nil
 }
 
-// TemporalPort is the router and the version API of a cycle, over a pool.
+// TemporalPort is the router and the version API of a cycle: a pool that starts gates with the inputs that the bot was
+// given.
 type TemporalPort struct {
-	Pool   *temporal.Pool
+	*temporal.Pool
 	Inputs GateInputs
 }
 
@@ -193,28 +192,3 @@ var (
 	_ reconcile.Router     = TemporalPort{}
 	_ reconcile.VersionAPI = TemporalPort{}
 )
-
-// TemporalTarget gives the address of a worker deployment in Temporal.
-func TemporalTarget(on reconcile.Subject) temporal.Target {
-	return temporal.Target{Connection: on.Connection, TemporalNamespace: on.TemporalNamespace, Deployment: on.Deployment}
-}
-
-// Lower lowers traffic.
-func (t TemporalPort) Lower(ctx context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
-	return t.Pool.Lower(ctx, TemporalTarget(on), call)
-}
-
-// Raise raises traffic.
-func (t TemporalPort) Raise(ctx context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
-	return t.Pool.Raise(ctx, TemporalTarget(on), call)
-}
-
-// DeleteVersion asks Temporal to delete a version.
-func (t TemporalPort) DeleteVersion(ctx context.Context, on reconcile.Subject, buildID string) (rollout.Deletion, error) {
-	return t.Pool.DeleteVersion(ctx, TemporalTarget(on), temporal.VersionCall{BuildID: buildID, Identity: on.Identity})
-}
-
-// StartBatch starts a batch job.
-func (t TemporalPort) StartBatch(ctx context.Context, on reconcile.Subject, start rollout.BatchStart) error {
-	return t.Pool.StartBatch(ctx, TemporalTarget(on), start)
-}

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdtest"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -41,7 +40,7 @@ func TestOneRolloutAtATime(t *testing.T) {
 				{BuildID: "v2", CreatedAt: cmdtest.Now.Add(-time.Minute), Queues: cmdtest.Queues(), QueuesKnown: rollout.Yes}}}
 	}
 	world, decided := live(t, a, ready, ready)
-	waits := func(decided [][]*reconcile.Decision) map[string]string {
+	waits := func(decided [][]*rollout.Decision) map[string]string {
 		out := map[string]string{}
 		for _, d := range decided[0] {
 			for _, h := range d.Plan.Held {
@@ -71,6 +70,6 @@ func TestOneRolloutAtATime(t *testing.T) {
 	e, err := explainSnapshot(t.Context(), a, "payments/refunds", explainFlags{snapshot: file})
 	require.NoError(t, err)
 	out.Reset()
-	require.NoError(t, e.WriteText(out, report.View{Style: a.Style(), Fold: report.Folded, Now: cmdtest.Now}))
+	require.NoError(t, e.WriteText(out, report.View{Style: a.Style(), Now: cmdtest.Now}))
 	require.Contains(t, out.String(), "payments/checkout")
 }

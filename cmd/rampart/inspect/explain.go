@@ -47,11 +47,7 @@ the row and every verdict and finding. With --kubeconfig and --env it also says 
 			if output.Value != cmdutil.FormatText {
 				return a.Encode(output.Value, e)
 			}
-			view := report.View{Style: a.Style(), Fold: report.Folded, Now: a.Now()}
-			if all {
-				view.Fold = report.Unfolded
-			}
-			return e.WriteText(a.Out, view)
+			return e.WriteText(a.Out, report.View{Style: a.Style(), All: all, Now: a.Now()})
 		},
 	}
 	cmdutil.AddOutput(cmd, &output, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML)
@@ -169,8 +165,7 @@ func explainSnapshot(ctx context.Context, a *cmdutil.App, name string, flags exp
 	defer judges.Close()
 	engine := judges.Engine(*env)
 	decided := reconcile.DecideFor(ctx, engine, env.Deployments, s.Deployment)
-	decision := report.NewPlan([]report.Decided{reported(reconcile.Render(decided))}, nil).Deployments[0]
-	e.Decision = &decision
+	e.Decision = &report.NewPlan([]report.Decided{reported(reconcile.Render(decided))}, nil).Deployments[0]
 	e.Policy, err = explainObserved(ctx, decided, policyQuestion{engine: engine, action: flags.action})
 	return e, errors.Join(err, ctx.Err())
 }

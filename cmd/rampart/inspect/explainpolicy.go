@@ -8,7 +8,6 @@ import (
 
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/plan"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
@@ -42,7 +41,7 @@ func explainDecision(ctx context.Context, source cmdutil.DecisionSource, st repo
 }
 
 // explainObserved explains what was decided from a snapshot.
-func explainObserved(ctx context.Context, d *reconcile.Decision, ask policyQuestion) (*report.PolicyTree, error) {
+func explainObserved(ctx context.Context, d *rollout.Decision, ask policyQuestion) (*report.PolicyTree, error) {
 	document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -55,7 +54,7 @@ holds the specs and the recorded manifests, and no credentials of the bot.`,
 
 // observed is the world with what was read of Temporal. It is complete for deciding again: a decision that wanted a
 // second read has both.
-func observed(world rollout.World, decided [][]*reconcile.Decision) rollout.World {
+func observed(world rollout.World, decided [][]*rollout.Decision) rollout.World {
 	out := world
 	out.Environments = make([]rollout.EnvironmentWorld, len(world.Environments))
 	for i, env := range world.Environments {

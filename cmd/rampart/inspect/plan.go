@@ -43,7 +43,7 @@ Exit code 2 if anything would change, 0 if nothing would, 1 if something could n
 		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var world rollout.World
-			var decided [][]*reconcile.Decision
+			var decided [][]*rollout.Decision
 			var err error
 			if snapshot != "" {
 				world, decided, err = decideSnapshot(cmd.Context(), a, snapshot)
@@ -80,7 +80,7 @@ type liveFlags struct {
 	cluster    cmdutil.ClusterFlags
 }
 
-func decideLive(ctx context.Context, a *cmdutil.App, f liveFlags) (world rollout.World, decided [][]*reconcile.Decision, err error) {
+func decideLive(ctx context.Context, a *cmdutil.App, f liveFlags) (world rollout.World, decided [][]*rollout.Decision, err error) {
 	source, closeSource, err := a.OpenSource(f.repository)
 	if err != nil {
 		return world, nil, err
@@ -110,7 +110,7 @@ func decideLive(ctx context.Context, a *cmdutil.App, f liveFlags) (world rollout
 }
 
 // decideSnapshot decides on what was observed earlier.
-func decideSnapshot(ctx context.Context, a *cmdutil.App, name string) (rollout.World, [][]*reconcile.Decision, error) {
+func decideSnapshot(ctx context.Context, a *cmdutil.App, name string) (rollout.World, [][]*rollout.Decision, error) {
 	world, err := readSnapshot(a, name)
 	if err != nil {
 		return world, nil, err
@@ -120,7 +120,7 @@ func decideSnapshot(ctx context.Context, a *cmdutil.App, name string) (rollout.W
 		return world, nil, err
 	}
 	defer judges.Close()
-	out := make([][]*reconcile.Decision, len(world.Environments))
+	out := make([][]*rollout.Decision, len(world.Environments))
 	for i, env := range world.Environments {
 		out[i] = reconcile.DecideAll(ctx, judges.Engine(env), env.Deployments)
 	}
@@ -141,7 +141,7 @@ func readSnapshot(a *cmdutil.App, name string) (rollout.World, error) {
 }
 
 // onlyNamed are the decisions about the worker deployments of those names, all of them without names.
-func onlyNamed(world rollout.World, decided [][]*reconcile.Decision, names []string) ([][]*reconcile.Decision, error) {
+func onlyNamed(world rollout.World, decided [][]*rollout.Decision, names []string) ([][]*rollout.Decision, error) {
 	if len(names) == 0 {
 		return decided, nil
 	}
@@ -149,7 +149,7 @@ func onlyNamed(world rollout.World, decided [][]*reconcile.Decision, names []str
 	if err != nil {
 		return nil, err
 	}
-	out := make([][]*reconcile.Decision, len(decided))
+	out := make([][]*rollout.Decision, len(decided))
 	for i, env := range decided {
 		for _, d := range env {
 			if slices.ContainsFunc(chosen, func(s rollout.Snapshot) bool {
@@ -163,7 +163,7 @@ func onlyNamed(world rollout.World, decided [][]*reconcile.Decision, names []str
 }
 
 // printPlan prints what was decided. What could not be read of Temporal is an error: nothing is known to change then.
-func printPlan(a *cmdutil.App, format string, world rollout.World, decided [][]*reconcile.Decision) error {
+func printPlan(a *cmdutil.App, format string, world rollout.World, decided [][]*rollout.Decision) error {
 	p, err := planReport(world, decided)
 	if err != nil {
 		return err
@@ -193,7 +193,7 @@ func printPlan(a *cmdutil.App, format string, world rollout.World, decided [][]*
 }
 
 // planReport renders what was decided, as the next cycle does.
-func planReport(world rollout.World, decided [][]*reconcile.Decision) (report.Plan, error) {
+func planReport(world rollout.World, decided [][]*rollout.Decision) (report.Plan, error) {
 	var all []report.Decided
 	var rest []report.EnvironmentFile
 	for i, env := range world.Environments {

@@ -39,10 +39,10 @@ func folderSource(t *testing.T, a *cmdutil.App) cmdutil.SpecSource {
 
 // live plans once for each observation, and writes what each plan but the last renders to the folder, as a cycle does.
 // With more than two the spec asks for v3 after the first, and v3 is recorded as current after the second.
-func live(t *testing.T, a *cmdutil.App, seen ...func(rollout.Ask) rollout.Observation) (rollout.World, [][]*reconcile.Decision) {
+func live(t *testing.T, a *cmdutil.App, seen ...func(rollout.Ask) rollout.Observation) (rollout.World, [][]*rollout.Decision) {
 	t.Helper()
 	var world rollout.World
-	var decided [][]*reconcile.Decision
+	var decided [][]*rollout.Decision
 	for i, obs := range seen {
 		var err error
 		var reads atomic.Int64
@@ -145,7 +145,7 @@ func TestSnapshotDecidesAsLive(t *testing.T) {
 }
 
 // proposals are what was decided, without the snapshots: those went through JSON.
-func proposals(decided [][]*reconcile.Decision) (out []any) {
+func proposals(decided [][]*rollout.Decision) (out []any) {
 	for _, env := range decided {
 		for _, d := range env {
 			out = append(out, d.Proposal, d.Plan.Actions, d.Plan.Held, d.Plan.Verdicts, d.Plan.Raise, d.Plan.Lower, d.Plan.Gates, d.Plan.Record)
@@ -162,7 +162,7 @@ func encoded(t *testing.T, a *cmdutil.App, out *bytes.Buffer, v any) []byte {
 	return bytes.Clone(out.Bytes())
 }
 
-func printed(t *testing.T, a *cmdutil.App, out *bytes.Buffer, world rollout.World, decided [][]*reconcile.Decision) string {
+func printed(t *testing.T, a *cmdutil.App, out *bytes.Buffer, world rollout.World, decided [][]*rollout.Decision) string {
 	t.Helper()
 	out.Reset()
 	for _, format := range []string{cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML} {

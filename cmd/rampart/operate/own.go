@@ -9,7 +9,6 @@ import (
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/operator"
 	"github.com/rampart-gitops/rampart/internal/plan"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/temporal"
 )
@@ -95,8 +94,7 @@ func (o *operation) own(ctx context.Context, server cmdutil.TemporalFlags, do fu
 		if owner.From == owner.To || owner.Did == "" {
 			return nil
 		}
-		return pool.SetManager(ctx, cmdutil.TemporalTarget(reconcile.SubjectOf(s)), temporal.ManagerCall{From: owner.From, To: owner.To, Identity: s.Environment.ManagerIdentity,
-			Token: s.Observation.ConflictToken})
+		return pool.SetManager(ctx, plan.SubjectOf(s), temporal.ManagerCall{From: owner.From, To: owner.To, Token: s.Observation.ConflictToken})
 	})
 	if err != nil && commit != "" {
 		return t, fmt.Errorf("it is written down in Git (%s), but Temporal's manager identity is not changed; say it again: %w", commit, err)

@@ -10,7 +10,6 @@ import (
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/operator"
 	"github.com/rampart-gitops/rampart/internal/plan"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -58,7 +57,6 @@ func (o *operation) rollback(ctx context.Context, server cmdutil.TemporalFlags, 
 	}
 	defer pool.Close()
 	o.byRecord = true
-	router := cmdutil.TemporalPort{Pool: pool}
 	var taken plan.TakenBack
 	moved := false
 	err = o.again(ctx, func() error {
@@ -76,7 +74,7 @@ func (o *operation) rollback(ctx context.Context, server cmdutil.TemporalFlags, 
 		if never := plan.Never(s, taken.Plan); len(never) > 0 {
 			return fmt.Errorf("traffic was not taken back: %s", never[0])
 		}
-		if err := router.Lower(ctx, reconcile.SubjectOf(s), *taken.Plan.Lower); err != nil {
+		if err := pool.Lower(ctx, plan.SubjectOf(s), *taken.Plan.Lower); err != nil {
 			return fmt.Errorf("take traffic back: %w", err)
 		}
 		moved = true

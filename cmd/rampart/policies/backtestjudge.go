@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -189,11 +190,8 @@ func (b *backtest) count(d auditlog.Decision, about rollout.Name, got rejudged) 
 	r.Differ++
 	changes := map[report.Change]bool{}
 	for _, x := range got.differences {
-		was, is := report.SumOf(x.Recorded), report.SumOf(x.Now)
-		row.Action, row.Change, row.Recorded, row.Now = x.Action, x.Change, &was, &is
-		if row.Action == "" {
-			row.Action = "spec"
-		}
+		row.Action, row.Change = cmp.Or(x.Action, "spec"), x.Change
+		row.Recorded, row.Now = new(report.SumOf(x.Recorded)), new(report.SumOf(x.Now))
 		changes[x.Change] = true
 		b.add(row)
 	}

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,11 +120,7 @@ func printShown(a *cmdutil.App, s shown, differences []report.Difference) error 
 	}
 	style := a.Style()
 	for _, x := range differences {
-		about := x.Action
-		if about == "" {
-			about = "the spec"
-		}
-		fmt.Fprintf(&b, "\n%s: %s\n", printable.Line(about), strings.ToLower(string(x.Change)))
+		fmt.Fprintf(&b, "\n%s: %s\n", printable.Line(cmp.Or(x.Action, "the spec")), strings.ToLower(string(x.Change)))
 		report.WriteVerdict(&b, "recorded", x.Recorded, style)
 		report.WriteVerdict(&b, "now", x.Now, style)
 	}
@@ -132,7 +129,7 @@ func printShown(a *cmdutil.App, s shown, differences []report.Difference) error 
 	}
 	tree := report.PolicyTree{DecisionID: s.ID, At: s.At, PolicyDigest: s.Now.PolicyDigest, RecordedDigest: s.Recorded.PolicyDigest, Explanations: s.Policy}
 	if len(s.Policy) > 0 {
-		tree.WriteText(&b, report.View{Style: style, Fold: report.Folded, Now: a.Now()})
+		tree.WriteText(&b, report.View{Style: style, Now: a.Now()})
 	}
 	_, err := fmt.Fprint(a.Out, b.String())
 	return err

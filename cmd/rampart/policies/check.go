@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -96,11 +95,11 @@ parameters below rampart.config in data files (config). opa check and editors ta
 	return cmd
 }
 
-// policySet is what is compiled together: the policies and data of an environment, or what was given.
+// policySet is what is compiled together: the policies and data of environments, or what was given.
 type policySet struct {
-	// name of the environment; "" for what was given.
-	name string
-	cfg  policy.Config
+	// environments that have these policies, in the order of rampart.yaml; none for what was given.
+	environments []string
+	cfg          policy.Config
 }
 
 // environmentPolicies are those of the folder -C, with what is wrong in its rampart.yaml.
@@ -140,7 +139,7 @@ func environmentPolicies(a *cmdutil.App) ([]policySet, []policyProblem, error) {
 		for i := range cfg.Problems {
 			cfg.Problems[i].Path = s.DisplayPath(cfg.Problems[i].Path)
 		}
-		sets = append(sets, policySet{env.Environment.Name, cfg})
+		sets = append(sets, policySet{[]string{env.Environment.Name}, cfg})
 	}
 	return sets, problems, nil
 }
@@ -174,29 +173,11 @@ func givenPolicies(paths []string) ([]policySet, error) {
 
 // policyFiles gives a file, or the policies and data below a folder. Links are not followed, as in a repository.
 func policyFiles(name string) ([]string, error) {
-	if cmdutil.IsFile(name) {
-		if !isPolicyFile(name) {
-			return nil, fmt.Errorf("%s: want a policy (.rego) or data (.yaml, .yml, .json)", name)
-		}
-		return []string{name}, nil
+	extensions := []string{".rego", ".yaml", ".yml", ".json"}
+	if cmdutil.IsFile(name) && !slices.Contains(extensions, filepath.Ext(name)) {
+		return nil, fmt.Errorf("%s: want a policy (.rego) or data (.yaml, .yml, .json)", name)
 	}
-	var out []string
-	err := filepath.WalkDir(name, func(p string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && strings.EqualFold(d.Name(), ".git"):
-			return filepath.SkipDir
-		case d.Type().IsRegular() && isPolicyFile(p):
-			out = append(out, p)
-		}
-		return nil
-	})
-	return out, err
-}
-
-func isPolicyFile(name string) bool {
-	return slices.Contains([]string{".rego", ".yaml", ".yml", ".json"}, filepath.Ext(name))
+	return cmdutil.WalkFiles(name, extensions...)
 }
 
 // isObject reports whether a file holds objects of Kubernetes or Rampart, which are no data of policies.
@@ -244,20 +225,18 @@ func (c *policyCheck) check(ctx context.Context, sets []policySet) {
 	users := map[string][]string{} // of files, by path
 	found := map[parse.Problem][]string{}
 	for _, set := range sets {
-		if set.name != "" {
-			c.Environments = append(c.Environments, set.name)
-		}
+		c.Environments = append(c.Environments, set.environments...)
 		own := policy.Layer{Modules: set.cfg.Modules, Data: set.cfg.Data}
 		for _, layer := range append([]policy.Layer{own}, set.cfg.Floor...) {
 			for _, m := range layer.Modules {
-				users[m.Path] = append(users[m.Path], set.name)
+				users[m.Path] = append(users[m.Path], set.environments...)
 			}
 			for _, f := range layer.Data {
-				users[f.Path] = append(users[f.Path], set.name)
+				users[f.Path] = append(users[f.Path], set.environments...)
 			}
 		}
 		for _, p := range sandbox.Check(ctx, set.cfg, cmdutil.PolicyProcess()) {
-			found[p] = append(found[p], set.name)
+			found[p] = append(found[p], set.environments...)
 		}
 	}
 	for p, in := range found {

@@ -262,15 +262,13 @@ func engineFor(ctx context.Context, a *cmdutil.App, d *policy.Document, paths []
 	if err != nil {
 		return nil, nil, err
 	}
-	var known []string
 	for _, env := range world.Environments {
 		if name := env.Environment.Name; name == d.Environment() || name == a.Env {
 			return judges.Engine(env), judges.Close, nil
 		}
-		known = append(known, env.Environment.Name)
 	}
 	judges.Close()
-	return nil, nil, fmt.Errorf("%w: choose one with --env, or give policies with --policy", cmdutil.NotFound("environment", d.Environment(), known))
+	return nil, nil, fmt.Errorf("%w: choose one with --env, or give policies with --policy", cmdutil.NotFound("environment", d.Environment(), cmdutil.EnvironmentNames(world)))
 }
 
 func printEvaluation(a *cmdutil.App, e evaluation) error {

@@ -9,16 +9,8 @@ import (
 
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/rollout"
-	"github.com/rampart-gitops/rampart/policy"
 	"github.com/rampart-gitops/rampart/policy/bundle"
 )
-
-// policyGroup is policies that some environments have in common, or that were given by their paths.
-type policyGroup struct {
-	// environments that have these policies, in the order of rampart.yaml; none for what was given.
-	environments []string
-	cfg          policy.Config
-}
 
 // givenSources are what a person says to look at: files and folders, and directories as --policy-dir of the bot.
 type givenSources struct {
@@ -54,12 +46,9 @@ func (g givenSources) sets() (sets []policySet, given bool, err error) {
 }
 
 // policyGroups are the policies that were given, or else those of the environments of the folder -C, equal ones once.
-func policyGroups(a *cmdutil.App, g givenSources) (out []policyGroup, err error) {
+func policyGroups(a *cmdutil.App, g givenSources) (out []policySet, err error) {
 	if given, ok, err := g.sets(); ok || err != nil {
-		for _, s := range given {
-			out = append(out, policyGroup{cfg: s.cfg})
-		}
-		return out, err
+		return given, err
 	}
 	sets, problems, err := environmentPolicies(a)
 	if err != nil {
@@ -72,12 +61,12 @@ func policyGroups(a *cmdutil.App, g givenSources) (out []policyGroup, err error)
 		return nil, errors.New("the repository's configuration cannot be used")
 	}
 	for _, s := range sets {
-		same := slices.IndexFunc(out, func(g policyGroup) bool { return reflect.DeepEqual(g.cfg, s.cfg) })
+		same := slices.IndexFunc(out, func(g policySet) bool { return reflect.DeepEqual(g.cfg, s.cfg) })
 		if same < 0 {
-			out = append(out, policyGroup{cfg: s.cfg})
+			out = append(out, policySet{cfg: s.cfg})
 			same = len(out) - 1
 		}
-		out[same].environments = append(out[same].environments, s.name)
+		out[same].environments = append(out[same].environments, s.environments...)
 	}
 	return out, nil
 }

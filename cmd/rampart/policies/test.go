@@ -164,8 +164,7 @@ func (o *testOutcome) count() {
 		all += c.Covered + len(c.NotCovered)
 	}
 	if all > 0 {
-		percent := 100 * float64(covered) / float64(all)
-		o.Coverage = &percent
+		o.Coverage = new(100 * float64(covered) / float64(all))
 	}
 }
 

@@ -105,12 +105,7 @@ type pair struct {
 	before, after *rollout.Snapshot
 }
 
-func (p pair) name() rollout.Name {
-	if p.after != nil {
-		return p.after.Deployment
-	}
-	return p.before.Deployment
-}
+func (p pair) name() rollout.Name { return cmp.Or(p.after, p.before).Deployment }
 
 // pairs are all worker deployments, in the order of environments and names.
 func (r *previewing) pairs() []pair {
@@ -167,7 +162,8 @@ func (r *previewing) run(ctx context.Context, script v1alpha1.SimulationSpec) (r
 	}
 	out.Problems = append(out.Problems, r.problems(v, base, &out)...)
 	if n := len(changed); n > maxPreviewed {
-		out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: pathOf(changed[maxPreviewed]), Message: fmt.Sprintf(
+		next := changed[maxPreviewed]
+		out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: cmp.Or(next.after, next.before).SpecPath, Message: fmt.Sprintf(
 			"the change touches %d worker deployments; the first %d are previewed: make several changes of it", n, maxPreviewed)})
 		changed = changed[:maxPreviewed]
 	}
@@ -200,13 +196,6 @@ func (r *previewing) run(ctx context.Context, script v1alpha1.SimulationSpec) (r
 	}
 	out.Conclude()
 	return out, nil
-}
-
-func pathOf(p pair) string {
-	if p.after != nil {
-		return p.after.SpecPath
-	}
-	return p.before.SpecPath
 }
 
 // specFindings are what policies say of the spec of a worker deployment.

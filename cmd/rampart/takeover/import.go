@@ -94,10 +94,7 @@ func importInput(a *cmdutil.App, f *importFlags) (takeover.Input, error) {
 		return takeover.Input{}, err
 	}
 	if len(world.Environments) != 1 {
-		var names []string
-		for _, env := range world.Environments {
-			names = append(names, env.Environment.Name)
-		}
+		names := cmdutil.EnvironmentNames(world)
 		return takeover.Input{}, a.SayWorldProblems(world, fmt.Errorf("rampart.yaml has %d environments that can be used (%s): say with --env which one the objects go to", len(names), strings.Join(names, ", ")))
 	}
 	env := world.Environments[0]

@@ -21,7 +21,6 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/forge/gitlab"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/pullrequest"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/test/forgetest"
 	"github.com/rampart-gitops/rampart/test/githubtest"
@@ -52,7 +51,7 @@ type life struct {
 	troubles bytes.Buffer
 	// asks is the decision that is passed, with the record as it is in Git, and said what became of it in the last
 	// pass.
-	asks *reconcile.Decision
+	asks *rollout.Decision
 	said rollout.Review
 }
 
@@ -85,8 +84,8 @@ func (l *life) start() {
 			return []byte(strings.Replace(string(routing), "none", ask.Proposal.Key, 1)), nil
 		},
 		Same:  func(was, is []byte) bool { return bytes.Equal(was, bytes.Replace(is, []byte(lifeAddress), nil, 1)) },
-		Title: func(*reconcile.Decision) string { return "ramp to " + l.asks.Plan.Review.Proposal.Key },
-		Body:  func(context.Context, rollout.EnvironmentWorld, *reconcile.Decision) string { return "body" }})
+		Title: func(*rollout.Decision) string { return "ramp to " + l.asks.Plan.Review.Proposal.Key },
+		Body:  func(context.Context, rollout.EnvironmentWorld, *rollout.Decision) string { return "body" }})
 }
 
 func (l *life) get(number int64) forge.Details {
@@ -99,21 +98,21 @@ func (l *life) get(number int64) forge.Details {
 // propose decides that something else is asked for.
 func (l *life) propose(what string) {
 	since := v1alpha1.NewTime(l.Now())
-	l.asks = &reconcile.Decision{Plan: rollout.Plan{Deployment: checkout, Dir: "deploy/shop/checkout",
+	l.asks = &rollout.Decision{Plan: rollout.Plan{Deployment: checkout, Dir: "deploy/shop/checkout",
 		Record: &v1alpha1.RoutingSpec{Proposal: &v1alpha1.RecordedProposal{BuildID: "v2", TemplateHash: "h", To: 10, Since: since}},
 		Review: &rollout.ReviewAsk{Proposal: rollout.ReviewedProposal{Key: what, Since: since}}}}
 }
 
 // quiet is a decision that asks for nothing.
-func quiet() *reconcile.Decision {
-	return &reconcile.Decision{Plan: rollout.Plan{Deployment: checkout, Record: &v1alpha1.RoutingSpec{}}}
+func quiet() *rollout.Decision {
+	return &rollout.Decision{Plan: rollout.Plan{Deployment: checkout, Record: &v1alpha1.RoutingSpec{}}}
 }
 
 // pass is a cycle, after which what was learned is in the record.
-func (l *life) pass(decisions ...*reconcile.Decision) {
+func (l *life) pass(decisions ...*rollout.Decision) {
 	l.Helper()
 	if decisions == nil {
-		decisions = []*reconcile.Decision{l.asks}
+		decisions = []*rollout.Decision{l.asks}
 	}
 	l.now = l.now.Add(rest)
 	l.world.Base = l.Git.Tip("main")
@@ -125,7 +124,7 @@ func (l *life) pass(decisions ...*reconcile.Decision) {
 }
 
 // cycle gives what goes wrong in a cycle.
-func (l *life) cycle(decisions ...*reconcile.Decision) string {
+func (l *life) cycle(decisions ...*rollout.Decision) string {
 	l.troubles.Reset()
 	l.desk.Propose(l.Context(), l.world, decisions)
 	return l.troubles.String()
@@ -339,7 +338,7 @@ var lives = map[string]func(l *life){
 		l.waiting("Squash")
 		l.start()
 		l.world.Environment.PullRequests.AutoMerge = ""
-		l.pass(&reconcile.Decision{Plan: rollout.Plan{Deployment: checkout}})
+		l.pass(&rollout.Decision{Plan: rollout.Plan{Deployment: checkout}})
 		require.Nil(l, l.Look(1).Auto)
 	},
 	"a person orders it": func(l *life) {
@@ -411,7 +410,7 @@ var lives = map[string]func(l *life){
 	"others' commits are not merged by themselves, while it waits": func(l *life) {
 		l.waiting("Squash")
 		l.others()
-		l.pass(&reconcile.Decision{Plan: rollout.Plan{Deployment: checkout}})
+		l.pass(&rollout.Decision{Plan: rollout.Plan{Deployment: checkout}})
 		require.Nil(l, l.Look(1).Auto)
 	},
 }
