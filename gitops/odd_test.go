@@ -138,6 +138,7 @@ func TestOddObjects(t *testing.T) {
 
 // A commit with a large message is known by the beginning of it.
 func TestLargeMessage(t *testing.T) {
+	testneed.Plain(t)
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: map[string]string{"workers/a.yaml": specYAML("shop", "a", "a:1")}})
 	message := "subject\n\n" + strings.Repeat("\u00e9", 40<<20)

@@ -15,6 +15,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // referring is a repository whose version v1 names two ConfigMaps and a Secret, by the files that it has.
@@ -145,6 +146,7 @@ func TestRemovedReferences(t *testing.T) {
 
 // A change that is a bomb makes what versions name unknown, and ends nothing else.
 func TestReferencesInABomb(t *testing.T) {
+	testneed.Plain(t)
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: referring()})
 	many := func(entry string) string { // a folder of a thousand

@@ -111,6 +111,7 @@ func (g gnupg) run(name string, args ...string) string {
 // git verifies commits that are signed with an OpenPGP key, too: it says so of each of several commits, and whose
 // they are. A git that does not know the key refuses them.
 func TestCommitsAreSignedWithOpenPGP(t *testing.T) {
+	testneed.Plain(t)
 	g := newGnupg(t)
 	const who, passphrase = "Rampart <rampart@example.com>", "in a file"
 	unlocked := []string{"--batch", "-q", "--pinentry-mode", "loopback", "--passphrase", passphrase}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/metrics"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/rampart-gitops/rampart/policy/parse"
@@ -38,63 +37,52 @@ func (e *Engine) Ask(ctx context.Context, d *Document, actionID, expression stri
 	if p.compiler == nil || p.compiler.Failed() || p.data == nil {
 		return nil, fmt.Errorf("the policies do not compile: %w", e.problems[0])
 	}
-	compiler, body, err := p.compileExpression(expression, input)
+	q, err := p.compileExpression(expression, input)
 	if err != nil {
 		return nil, fmt.Errorf("compile expression: %w", err)
 	}
-	asking := asking{compiler, body, question{input: input, now: d.now, budget: newBudget(ctx, e.bounds)}}
 	defer e.watch(e.books[0], "", e.bounds.Timeout)()
-	answers, err = p.answers(asking)
+	answers, err = p.answers(q, question{input: input, now: d.now, budget: newBudget(ctx, e.bounds)})
 	if spent := exhausted(""); errors.As(err, &spent) {
 		return nil, fmt.Errorf("the expression %w", err)
 	}
 	return answers, err
 }
 
-// asking is an expression and what it is asked on.
-type asking struct {
-	compiler ast.QueryCompiler
-	body     ast.Body
-	question
-}
-
 // answers evaluates an expression. What it answers is bounded by the patience of who waits alone.
-func (p *policies) answers(q asking) (answers []map[string]json.RawMessage, err error) {
-	err = topdown.NewQuery(q.body).WithQueryCompiler(q.compiler).WithCompiler(p.compiler).WithStore(p.data.store).WithTransaction(p.data.txn).
-		WithBaseCache(p.data).WithInput(ast.NewTerm(q.input)).WithTime(q.now).WithCancel(q.budget).
-		WithStrictBuiltinErrors(true).WithMetrics(metrics.NoOp()).
-		Iter(q.budget.ctx, func(r topdown.QueryResult) error {
-			if len(answers) == maxAnswers {
-				return fmt.Errorf("more than %d answers", maxAnswers)
-			}
-			one, err := answerOf(r, q.compiler.RewrittenVars())
-			answers = append(answers, one)
-			return err
-		})
-	if q.budget.spent != "" {
-		return nil, exhausted(q.budget.spent)
+func (p *policies) answers(q query, ask question) (answers []map[string]json.RawMessage, err error) {
+	err = p.query(q, ask).WithStrictBuiltinErrors(true).Iter(ask.budget.ctx, func(r topdown.QueryResult) error {
+		if len(answers) == maxAnswers {
+			return fmt.Errorf("more than %d answers", maxAnswers)
+		}
+		one, err := answerOf(r, q.compiler.RewrittenVars())
+		answers = append(answers, one)
+		return err
+	})
+	if ask.budget.spent != "" {
+		return nil, exhausted(ask.budget.spent)
 	}
 	return answers, err
 }
 
 // compileExpression compiles an expression: one that is a value is bound to a variable.
-func (p *policies) compileExpression(expression string, input ast.Value) (ast.QueryCompiler, ast.Body, error) {
+func (p *policies) compileExpression(expression string, input ast.Value) (q query, err error) {
 	options := ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: parse.Capabilities()}
 	body, err := ast.ParseBodyWithOpts(expression, options)
 	if err != nil {
-		return nil, nil, err
+		return query{}, err
 	}
 	if err := misspelt(body, input); err != nil {
-		return nil, nil, err
+		return query{}, err
 	}
 	if len(body) == 1 && !body[0].IsAssignment() && !body[0].IsEquality() {
 		if bound, err := ast.ParseBodyWithOpts(askedValue+" = "+expression, options); err == nil && len(bound) == 1 {
 			body = bound
 		}
 	}
-	compiler := p.compiler.QueryCompiler()
-	body, err = compiler.Compile(body)
-	return compiler, body, err
+	q.compiler = p.compiler.QueryCompiler()
+	q.body, err = q.compiler.Compile(body)
+	return q, err
 }
 
 // answerOf are the variables that a person wrote, and their values.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,9 @@ func run(args []string) int {
 	ctx, cancel := cmdutil.NotifyContext(context.Background())
 	defer cancel()
 	root := newRoot(a)
+	if slices.Equal(args, []string{"--version"}) { // as other programs have it
+		args = []string{"version"}
+	}
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	a.PrintError(ctx, err)
@@ -55,7 +59,6 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
   rampart render | kubectl diff -f -
   rampart run --repo https://git.example.com/team/workers.git --branch main
   rampart status`,
-		Version:           cmdutil.ReadVersion().String(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
@@ -65,8 +68,6 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(flagError)
-	root.Flags().Bool("version", false, "print the version, as rampart version does")
-	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "Help about a command", Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)

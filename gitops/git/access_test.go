@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 const password = "hunter2/@:x"
@@ -233,6 +234,7 @@ func TestCredentialsDoNotFollowRedirects(t *testing.T) {
 }
 
 func TestEncryptedSSHKey(t *testing.T) {
+	testneed.Plain(t)
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: first})
 	ssh := gittest.ServeSSH(t)

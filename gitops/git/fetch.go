@@ -257,7 +257,7 @@ func (f *fetcher) download(ctx context.Context, sess session, caps *capability.L
 		}
 	}
 	// The cuts are on disk before the commits: see the package's invariants.
-	if err := f.cut(resp.Shallows); err != nil {
+	if err := f.noteCuts(resp.Shallows, nil); err != nil {
 		return err
 	}
 	var pack io.Reader = resp
@@ -277,7 +277,7 @@ func (f *fetcher) download(ctx context.Context, sess session, caps *capability.L
 	if _, err := io.Copy(io.Discard, resp); err != nil {
 		return err
 	}
-	return f.uncut(resp.Unshallows)
+	return f.noteCuts(nil, resp.Unshallows)
 }
 
 // receive stores a pack of at most that many objects: one that is not too large by way of memory, a larger one to disk.
@@ -326,23 +326,15 @@ func (f *fetcher) takeIn(came *unpacking) error {
 	return err
 }
 
-// cut notes where history ends in this mirror.
-func (m *Mirror) cut(commits []Hash) error {
-	if len(commits) == 0 {
+// noteCuts notes where history ends in this mirror, and where it does not any more.
+func (m *Mirror) noteCuts(ends, goesOn []Hash) error {
+	if len(ends)+len(goesOn) == 0 {
 		return nil
 	}
-	for _, h := range commits {
+	for _, h := range ends {
 		m.state.shallow[h] = true
 	}
-	return m.state.writeShallow(m.dir)
-}
-
-// uncut notes where history does not end any more.
-func (m *Mirror) uncut(commits []Hash) error {
-	if len(commits) == 0 {
-		return nil
-	}
-	for _, h := range commits {
+	for _, h := range goesOn {
 		delete(m.state.shallow, h)
 	}
 	return m.state.writeShallow(m.dir)

@@ -26,33 +26,36 @@ type Wanted struct {
 // not have yet is fetched step by step, until it is found or history ends (false). A file that is found is in the
 // mirror afterwards. Errors: *MovedError when history cannot be had because the branch does not lead to tip any more,
 // those of Fetch.
-func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, want Wanted) (Found, bool, error) {
+func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, want Wanted) (found Found, ok bool, err error) {
+	err = m.stepwise(ctx, tip, func(ctx context.Context) (cut bool, err error) {
+		if found, ok, cut, err = m.searchLocal(tip, want); err == nil && ok {
+			return false, m.bringFile(ctx, found.Entry)
+		}
+		return cut, err
+	})
+	return found, ok, err
+}
+
+// stepwise looks into a tip's history with more and more of it there, until nothing that is looked for may be cut off.
+// Errors: those of look, of take and of deepen; *MovedError when the branch does not lead to tip any more.
+func (m *Mirror) stepwise(ctx context.Context, tip Tip, look func(context.Context) (cut bool, err error)) error {
 	ctx, give, err := m.take(ctx)
 	if err != nil {
-		return Found{}, false, err
+		return err
 	}
 	defer give()
 	var now Hash
-	for _, depth := range deepening {
-		found, ok, cut, err := m.searchLocal(tip, want)
-		if err == nil && ok {
-			err = m.bringFile(ctx, found.Entry)
+	for i := 0; ; i++ {
+		switch cut, err := look(ctx); {
+		case err != nil || !cut:
+			return err
+		case i == len(deepening):
+			return m.endOf(tip, now)
 		}
-		if err != nil || ok || !cut {
-			return found, ok, err
-		}
-		if now, err = m.deepen(ctx, tip.Branch, depth); err != nil {
-			return Found{}, false, err
+		if now, err = m.deepen(ctx, tip.Branch, deepening[i]); err != nil {
+			return err
 		}
 	}
-	found, ok, cut, err := m.searchLocal(tip, want)
-	switch {
-	case err == nil && ok:
-		err = m.bringFile(ctx, found.Entry)
-	case err == nil && cut:
-		err = m.endOf(tip, now)
-	}
-	return found, ok, err
 }
 
 // searchLocal looks in the history that is there; cut says that there is more elsewhere.
@@ -79,29 +82,15 @@ type Introduction struct {
 // together. History that the mirror does not have yet is fetched step by step, until all are found. A file that is
 // not at tip as wanted is left out of the answer. Errors: those of FindInHistory.
 func (m *Mirror) Introduced(ctx context.Context, tip Tip, files []Wanted) (map[Wanted]Introduction, error) {
-	ctx, give, err := m.take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer give()
 	t, err := m.newTracing(tip, files)
 	if err != nil {
 		return nil, err
 	}
-	at, now := tip.Commit, Hash{}
-	for _, depth := range deepening {
-		var cut bool
-		if at, cut, err = t.back(at); err != nil || !cut {
-			return t.found, err
-		}
-		if now, err = m.deepen(ctx, tip.Branch, depth); err != nil {
-			return t.found, err
-		}
-	}
-	_, cut, err := t.back(at)
-	if err == nil && cut {
-		err = m.endOf(tip, now)
-	}
+	at := tip.Commit
+	err = m.stepwise(ctx, tip, func(context.Context) (cut bool, err error) {
+		at, cut, err = t.back(at)
+		return cut, err
+	})
 	return t.found, err
 }
 

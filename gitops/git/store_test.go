@@ -22,6 +22,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // anyBlob is a blob of any size.
@@ -360,6 +361,7 @@ func TestOddOrDamaged(t *testing.T) {
 // Trees and commits are read within bounds, in memory and on disk. Of a large commit the beginning is known, unless
 // that ends before its message.
 func TestLargeTreesAndCommits(t *testing.T) {
+	testneed.Plain(t)
 	header := "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n"
 	commit := func(text string) obj { return newObj(plumbing.CommitObject, []byte(header+text)) }
 	long, endless := commit("\n"+strings.Repeat("m", 40<<20)), commit(strings.Repeat("x y\n", MaxCommit/4))

@@ -22,6 +22,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/memory"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // goGitsObjects is what go-git's parser makes of a pack.
@@ -69,6 +70,7 @@ func gitPack(tb testing.TB, commits int, options ...string) (*gittest.Repo, []by
 // A pack of git's, its deltas on an offset or on a name, is read as go-git and git read it. The index that is
 // written beside it is git's.
 func TestUnpackReadsWhatGitPacks(t *testing.T) {
+	testneed.Plain(t)
 	for name, options := range map[string][]string{"on names": nil, "on offsets": {"--delta-base-offset"}, "whole": {"--depth=0"}} {
 		t.Run(name, func(t *testing.T) {
 			r, data := gitPack(t, 60, options...)

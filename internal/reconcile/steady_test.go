@@ -56,7 +56,7 @@ func TestFrozenIsLeftAlone(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, []time.Duration{5 * time.Minute, 7 * time.Minute, 7*time.Minute + 30*time.Second}, looked)
+	require.Equal(t, []time.Duration{3 * time.Minute, 6 * time.Minute, 7 * time.Minute, 7*time.Minute + 30*time.Second}, looked)
 	require.Equal(t, []string{"raise SetCurrent"}, s.calls[:1])
 }
 

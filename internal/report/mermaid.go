@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
 	"unicode"
@@ -10,10 +9,10 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// WriteMermaid writes a simulation as a Mermaid gantt chart: how new workflows are shared out between versions, and
-// where the rollout stands. It ends soon after the last of these changed: what is cleaned up later would leave no room
+// Mermaid is a simulation as a Mermaid gantt chart: how new workflows are shared out between versions, and where the
+// rollout stands. It ends soon after the last of these changed: what is cleaned up later would leave no room
 // for the rest.
-func WriteMermaid(w io.Writer, t rollout.Timetable) error {
+func Mermaid(t rollout.Timetable) string {
 	c := newChart(t)
 	var b strings.Builder
 	b.WriteString("gantt\n")
@@ -34,8 +33,7 @@ func WriteMermaid(w io.Writer, t rollout.Timetable) error {
 			fmt.Fprintf(&b, "    %s :%s%s, %s\n", bar.text, tag, mermaidTime(bar.from), mermaidTime(bar.to))
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 func ended(t rollout.Timetable) string {

@@ -136,27 +136,17 @@ type File struct {
 }
 
 // NewPlan reports what was decided. Changes of files that belong to no worker deployment come with what they change.
-func NewPlan(decided []Decided, rest []EnvironmentFile) Plan {
-	p := Plan{Deployments: []Deployment{}}
+func NewPlan(decided []Decided, rest []File) Plan {
+	p := Plan{Deployments: []Deployment{}, Files: rest}
 	for _, d := range decided {
 		p.Deployments = append(p.Deployments, newDeployment(d))
 	}
 	slices.SortFunc(p.Deployments, func(a, b Deployment) int {
 		return cmp.Or(strings.Compare(a.Environment, b.Environment), strings.Compare(a.Name, b.Name))
 	})
-	for _, f := range rest {
-		p.Files = append(p.Files, newFile(f.Change, f.Was, f.Exists))
-	}
 	slices.SortFunc(p.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	p.Pending = len(p.Files) > 0 || slices.ContainsFunc(p.Deployments, func(d Deployment) bool { return d.Pending })
 	return p
-}
-
-// EnvironmentFile is a change of a file of an environment as a whole, such as the kustomization.yaml of its output.
-type EnvironmentFile struct {
-	Change rollout.FileChange
-	Was    string
-	Exists rollout.Answer
 }
 
 func newDeployment(d Decided) Deployment {
@@ -183,7 +173,7 @@ func newDeployment(d Decided) Deployment {
 	}
 	for _, c := range d.Files {
 		was, exists := recorded(d.Snapshot.Record, c.Path)
-		out.Files = append(out.Files, newFile(c, was, exists))
+		out.Files = append(out.Files, NewFile(c, was, exists))
 	}
 	out.Pending = len(out.Files)+len(out.Gates)+len(out.Batches)+len(out.Deletions) > 0 || out.Routing != nil
 	return out
@@ -264,19 +254,17 @@ func routing(c rollout.RoutingConfig) Routing {
 }
 
 // recorded finds the earlier content of a file of a record.
-func recorded(r rollout.Record, file string) (string, rollout.Answer) {
+func recorded(r rollout.Record, file string) (was string, exists bool) {
 	rel, ok := strings.CutPrefix(file, path.Clean(r.Dir)+"/")
 	if !ok {
-		return "", rollout.No
+		return "", false
 	}
-	f, ok := r.Files[rel]
-	if !ok {
-		return "", rollout.No
-	}
-	return f.Data, rollout.Yes
+	f, exists := r.Files[rel]
+	return f.Data, exists
 }
 
-func newFile(c rollout.FileChange, was string, exists rollout.Answer) File {
+// NewFile is a change of a file, which had a content if it existed.
+func NewFile(c rollout.FileChange, was string, exists bool) File {
 	before, after := "a/"+c.Path, "b/"+c.Path
 	f := File{Path: c.Path, Op: UpdateFile}
 	switch {
@@ -285,7 +273,7 @@ func newFile(c rollout.FileChange, was string, exists rollout.Answer) File {
 	case c.Blob != "":
 		f.Op = RestoreFile
 		return f
-	case exists != rollout.Yes:
+	case !exists:
 		f.Op, before = CreateFile, "/dev/null"
 	}
 	f.Diff = unified(rollout.TextFile{Path: before, Text: was}, rollout.TextFile{Path: after, Text: c.Data})

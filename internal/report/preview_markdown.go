@@ -1,12 +1,12 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // Bounds of a preview's parts in Markdown, in bytes. Together with what one worker deployment takes they stay below
@@ -157,19 +157,18 @@ func (d Previewed) markdown() string {
 		b.WriteString(foldedText("Manifests: "+countOf(int64(n), "file"), fenced("diff", bounded(diffs.String(), maxPreviewDiff))) + "\n")
 	}
 	if d.Timetable != nil {
-		b.WriteString(foldedText("Timetable, when all goes well", d.chart()) + "\n")
+		b.WriteString(foldedText("Timetable, when all goes well", goingWell(*d.Timetable)) + "\n")
 	} else if d.Untimed != "" {
 		b.WriteString("There is no timetable: " + quoted(d.Untimed, messageRunes) + ".\n")
 	}
 	return b.String()
 }
 
-// chart is how the rollout goes: a diagram where it is short enough, and how it ends.
-func (d Previewed) chart() string {
-	var chart bytes.Buffer
-	text := quoted(conclusion(*d.Timetable, Plain), messageRunes) + "\n"
-	if err := WriteMermaid(&chart, *d.Timetable); err == nil && chart.Len() <= maxDiagram {
-		text = mermaidFence(chart.String()) + "\n" + text
+// goingWell is how a rollout goes: a diagram where it is short enough, and how it ends.
+func goingWell(t rollout.Timetable) string {
+	text := quoted(conclusion(t, Plain), messageRunes) + "\n"
+	if chart := Mermaid(t); len(chart) <= maxDiagram {
+		text = mermaidFence(chart) + "\n" + text
 	}
 	return text
 }

@@ -29,9 +29,7 @@ func (p Preview) WriteText(w io.Writer, style Style) error {
 	}
 	for _, d := range p.Deployments {
 		b.WriteString("\n")
-		if err := d.write(&b, style); err != nil {
-			return err
-		}
+		d.write(&b, style)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -66,7 +64,7 @@ var changeWords = map[ChangeKind]string{
 	ChangeNothing: "nothing rendered", ChangeRetire: "retired", ChangeGone: "spec removed", ChangeBroken: "unusable",
 }
 
-func (d Previewed) write(b *strings.Builder, style Style) error {
+func (d Previewed) write(b *strings.Builder, style Style) {
 	fmt.Fprintf(b, "worker deployment %s (%s): %s\n", style.paint(bold, oneLine(d.Name)), oneLine(d.Environment), changeWords[d.Change])
 	line := func(label, text string) { fmt.Fprintf(b, "  %-9s %s\n", label, oneLine(text)) }
 	line("", d.Then)
@@ -86,15 +84,10 @@ func (d Previewed) write(b *strings.Builder, style Style) error {
 	switch {
 	case d.Timetable != nil:
 		b.WriteString("  timetable, when all goes well:\n")
-		var table strings.Builder
-		if err := WriteTimetable(&table, *d.Timetable, style); err != nil {
-			return err
-		}
-		quote(b, table.String())
+		quote(b, TimetableText(*d.Timetable, style))
 	case d.Untimed != "":
 		line("timetable", "none: "+d.Untimed)
 	}
-	return nil
 }
 
 // words say where traffic goes by a record.

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -408,13 +407,7 @@ func (r ProposalReport) timetable() section {
 	if r.Timetable == nil {
 		return section{}
 	}
-	var chart bytes.Buffer
-	table := onTheQuarter(*r.Timetable)
-	text := quoted(conclusion(table, Plain), messageRunes) + "\n"
-	if err := WriteMermaid(&chart, table); err == nil && chart.Len() <= maxDiagram {
-		text = mermaidFence(chart.String()) + "\n" + text
-	}
-	return section{"Timetable, when all goes well", text +
+	return section{"Timetable, when all goes well", goingWell(onTheQuarter(*r.Timetable)) +
 		fmt.Sprintf("\nSimulated; `rampart simulate %s` prints each cycle.\n", tameName(r.Plan.Deployment.String()))}
 }
 

@@ -114,7 +114,7 @@ func refused() Decided {
 }
 
 func TestPlan(t *testing.T) {
-	root := []EnvironmentFile{{Change: rollout.FileChange{Path: "deploy/kustomization.yaml", Data: "x\n"}, Exists: rollout.No}}
+	root := []File{NewFile(rollout.FileChange{Path: "deploy/kustomization.yaml", Data: "x\n"}, "", false)}
 	p := NewPlan([]Decided{lowering(), raising(), refused(), held()}, root)
 	require.True(t, p.Pending)
 	var plain, coloured bytes.Buffer

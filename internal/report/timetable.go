@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -11,9 +10,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// WriteTimetable prints a simulation for a person: one row for each cycle that did something or found something
+// TimetableText is a simulation for a person: one row for each cycle that did something or found something
 // changed.
-func WriteTimetable(w io.Writer, t rollout.Timetable, style Style) error {
+func TimetableText(t rollout.Timetable, style Style) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s), simulated from %s on, a cycle every %s\n\n", style.paint(bold, oneLine(t.Deployment.String())), oneLine(t.Environment),
 		t.Start.UTC().Format(time.RFC3339), t.Interval)
@@ -30,8 +29,7 @@ func WriteTimetable(w io.Writer, t rollout.Timetable, style Style) error {
 	}
 	b.WriteString(aligned(rows))
 	b.WriteString("\n" + conclusion(t, style) + "\n")
-	_, err := io.WriteString(w, trimLines(b.String()))
-	return err
+	return trimLines(b.String())
 }
 
 // happened are an entry's events and what was done, one line each.

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"regexp"
 	"strings"
 	"testing"
@@ -45,29 +44,22 @@ func table() rollout.Timetable {
 }
 
 func TestTimetable(t *testing.T) {
-	write := func(in rollout.Timetable, style Style) []byte {
-		var b, again bytes.Buffer
-		require.NoError(t, WriteTimetable(&b, in, style))
-		require.NoError(t, WriteTimetable(&again, in, style))
-		require.Equal(t, b.String(), again.String())
-		return b.Bytes()
+	write := func(in rollout.Timetable, style Style) string {
+		text := TimetableText(in, style)
+		require.Equal(t, text, TimetableText(in, style))
+		return text
 	}
-	chart := func(in rollout.Timetable) []byte {
-		var b bytes.Buffer
-		require.NoError(t, WriteMermaid(&b, in))
-		return b.Bytes()
-	}
-	files := []txtar.File{{Name: "text", Data: write(table(), Plain)}, {Name: "mermaid", Data: chart(table())}}
+	files := []txtar.File{{Name: "text", Data: []byte(write(table(), Plain))}, {Name: "mermaid", Data: []byte(Mermaid(table()))}}
 	for _, outcome := range []rollout.Outcome{rollout.OutcomeTurnedBack, rollout.OutcomeHeld, rollout.OutcomeTimeIsUp} {
 		in := table()
 		in.Outcome, in.Entries = outcome, in.Entries[:3]
 		in.State = rollout.State{Reason: rollout.PolicyHold, Message: "wee\x1bkend"}
-		lines := strings.SplitAfter(string(write(in, Plain)), "\n")
-		files = append(files, txtar.File{Name: string(outcome), Data: []byte(lines[len(lines)-2] + strings.Split(string(chart(in)), "\n")[1] + "\n")})
+		lines := strings.SplitAfter(write(in, Plain), "\n")
+		files = append(files, txtar.File{Name: string(outcome), Data: []byte(lines[len(lines)-2] + strings.Split(Mermaid(in), "\n")[1] + "\n")})
 	}
 	golden(t, "timetable", files...)
-	require.Contains(t, string(write(table(), Coloured)), green+"Complete"+reset)
-	require.NotContains(t, string(write(table(), Plain)), "\x1b")
+	require.Contains(t, write(table(), Coloured), green+"Complete"+reset)
+	require.NotContains(t, write(table(), Plain), "\x1b")
 }
 
 // line is what a line of a chart may be. (Mermaid's own parser has seen charts of this form.)
@@ -81,9 +73,7 @@ func TestMermaidLines(t *testing.T) {
 	in.Entries[2].Held[0].Verdict.Findings[0].Rule = "x:y#z"
 	in.Entries[0].State.Reason = ""
 	for _, all := range []rollout.Timetable{table(), in, {Outcome: rollout.OutcomeHeld, Start: now}} {
-		var b bytes.Buffer
-		require.NoError(t, WriteMermaid(&b, all))
-		for l := range strings.SplitSeq(strings.TrimSuffix(b.String(), "\n"), "\n") {
+		for l := range strings.SplitSeq(strings.TrimSuffix(Mermaid(all), "\n"), "\n") {
 			require.Regexp(t, line, l)
 			require.NotRegexp(t, `^ *.%`, l, "a comment")
 		}

@@ -16,9 +16,9 @@ const Interval = 5 * time.Minute
 // jittered is the interval of one worker deployment. Each has another one, so that those that were described together
 // are not described together for long.
 func jittered(n rollout.Name) time.Duration {
-	h := fnv.New32a()
+	h := fnv.New64a()
 	_, _ = h.Write([]byte(n.String()))
-	return Interval - time.Duration(h.Sum32())%(Interval/2)
+	return Interval - time.Duration(h.Sum64()%uint64(Interval/2))
 }
 
 // Table is the resync table. The zero Table has no rows: all are due. It is used by one goroutine at a time.

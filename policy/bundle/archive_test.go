@@ -10,6 +10,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/bundle"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/internal/testneed"
 	"github.com/rampart-gitops/rampart/policy"
 	"github.com/rampart-gitops/rampart/policy/parse"
 )
@@ -89,6 +90,7 @@ func many(t testing.TB) []byte {
 // TestHostileArchives checks that an archive that is not a plain bundle is refused before anything reads it. The reason
 // says what is wrong.
 func TestHostileArchives(t *testing.T) {
+	testneed.Plain(t)
 	v0 := 0
 	whole := good(t, "r1")
 	for name, c := range map[string]struct {

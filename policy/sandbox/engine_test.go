@@ -69,6 +69,7 @@ func rulesOf(v rollout.Verdict) []string {
 
 // In a process of their own policies say what they say in this one, byte for byte.
 func TestTheSameApart(t *testing.T) {
+	testneed.Plain(t)
 	day := policytest.Snapshot(t)
 	for name, cfg := range map[string]policy.Config{
 		"the library":       {},

@@ -195,7 +195,7 @@ func printPlan(a *cmdutil.App, format string, world rollout.World, decided [][]*
 // planReport renders what was decided, as the next cycle does.
 func planReport(world rollout.World, decided [][]*rollout.Decision) (report.Plan, error) {
 	var all []report.Decided
-	var rest []report.EnvironmentFile
+	var rest []report.File
 	for i, env := range world.Environments {
 		parts, root, err := reconcile.Compose(env, decided[i])
 		if err != nil {
@@ -204,14 +204,9 @@ func planReport(world rollout.World, decided [][]*rollout.Decision) (report.Plan
 		for _, part := range parts {
 			all = append(all, reported(part))
 		}
-		if root == nil {
-			continue
+		if root != nil {
+			rest = append(rest, report.NewFile(*root, env.RootFile.Data, env.RootFile.Hash != ""))
 		}
-		f := report.EnvironmentFile{Change: *root, Was: env.RootFile.Data, Exists: rollout.No}
-		if env.RootFile.Hash != "" {
-			f.Exists = rollout.Yes
-		}
-		rest = append(rest, f)
 	}
 	return report.NewPlan(all, rest), nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -174,7 +175,7 @@ func givenPolicies(paths []string) ([]policySet, error) {
 // policyFiles gives a file, or the policies and data below a folder. Links are not followed, as in a repository.
 func policyFiles(name string) ([]string, error) {
 	extensions := []string{".rego", ".yaml", ".yml", ".json"}
-	if cmdutil.IsFile(name) && !slices.Contains(extensions, filepath.Ext(name)) {
+	if info, err := os.Stat(name); err == nil && !info.IsDir() && !slices.Contains(extensions, filepath.Ext(name)) {
 		return nil, fmt.Errorf("%s: want a policy (.rego) or data (.yaml, .yml, .json)", name)
 	}
 	return cmdutil.WalkFiles(name, extensions...)

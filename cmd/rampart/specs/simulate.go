@@ -174,9 +174,9 @@ func printTimetable(a *cmdutil.App, format string, t rollout.Timetable) error {
 	var err error
 	switch format {
 	case cmdutil.FormatText:
-		err = report.WriteTimetable(a.Out, t, a.Style())
+		_, err = fmt.Fprint(a.Out, report.TimetableText(t, a.Style()))
 	case formatMermaid:
-		err = report.WriteMermaid(a.Out, t)
+		_, err = fmt.Fprint(a.Out, report.Mermaid(t))
 	default:
 		err = a.Encode(format, t)
 	}
