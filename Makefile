@@ -34,7 +34,7 @@ NESTED   := -tags disable_grpc_modules
 
 # Tests start hundreds of short processes and a whole Temporal, and a compiler or a linter ends before its memory does: a quarter of their time went to collecting memory that
 # there is enough of.
-test test-all test-root test-nested test-sequential test-long test-times race soak mutate lint gitea kubernetes flux argocd demo-cluster: export GOGC := 400
+test test-all test-root test-nested test-long test-times race soak mutate lint gitea kubernetes flux argocd demo-cluster: export GOGC := 400
 
 .PHONY: help
 help: ## this list
@@ -80,13 +80,11 @@ test-root:
 CONCURRENT = $(sort $(dir $(shell git grep -lE '^\s+go [A-Za-z.]+[^ A-Za-z.]|\.Go[^a-z]|^\s+"net/http' -- '*.go' ':!test')))
 SEQUENTIAL = $(filter-out $(CONCURRENT),$(sort $(dir $(shell git ls-files '*.go' ':!test' ':!examples'))))
 
-# Only the tests of the root module that make race leaves out or runs in part, without the race detector: test-sequential the packages in which nothing runs beside
-# anything else, which compute and wait for nothing; test-long, of the others, long tests, those that start processes, and random ones, but for the one that make soak runs.
-.PHONY: test-sequential test-long
-test-sequential:
-	$(TEST) -tags faults -timeout 20m $(addprefix ./,$(SEQUENTIAL))
-
+# Only the tests of the root module that make race leaves out or runs in part: sequential packages, and of the others long tests, those that start processes, and
+# random ones, but for the one that make soak runs. Without the race detector, and each package of them compiled once more.
+.PHONY: test-long
 test-long:
+	$(TEST) -tags faults -timeout 20m $(addprefix ./,$(SEQUENTIAL))
 	@partly='testneed\.(Long|Plain|Repeats)\(|rapid\.Check\('; files=$$(git grep -lE "$$partly" -- $(patsubst %,':(glob)%*_test.go',$(CONCURRENT))); \
 	  names=$$(awk '/^func Test/ {split($$2, f, "("); name = f[1]} $$0 ~ partly && name != "TestProperties" {print name}' partly="$$partly" $$files | sort -u | paste -sd'|'); \
 	  set -x; $(TEST) -tags faults -timeout 20m -run "^($$names)$$" $$(dirname $$files | sort -u | sed 's|^|./|')
