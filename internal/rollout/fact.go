@@ -48,6 +48,6 @@ type StatusQuestion struct {
 	Environment v1alpha1.Environment
 	// Contexts of statuses, sorted.
 	Contexts []string
-	// Versions are folders of versions as they were rendered, from the repository's root; "": there is none.
+	// Versions are folders of versions as they were rendered, from the repository's root; "" where none was.
 	Versions []string
 }

@@ -40,7 +40,7 @@ func TestSetManager(t *testing.T) {
 	require.NoError(t, e.pool.SetManager(e.Ctx, e.subject(), e.handover(bot, "")))
 	is("")
 	e.manager("somebody-else")
-	require.NoError(t, e.pool.SetManager(e.Ctx, e.subject(), e.handover("somebody-else", bot)), "whoever it is")
+	require.NoError(t, e.pool.SetManager(e.Ctx, e.subject(), e.handover("somebody-else", bot)), "another one's identity")
 	is(bot)
 	calls := made()
 	require.NoError(t, e.pool.SetManager(e.Ctx, e.subject(), e.handover("somebody-else", bot)), "it is so already")

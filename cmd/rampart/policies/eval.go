@@ -268,7 +268,8 @@ func engineFor(ctx context.Context, a *cmdutil.App, d *policy.Document, paths []
 		}
 	}
 	judges.Close()
-	return nil, nil, fmt.Errorf("%w: choose one with --env, or give policies with --policy", cmdutil.NotFound("environment", d.Environment(), cmdutil.EnvironmentNames(world)))
+	err = cmdutil.NotFound("environment", d.Environment(), cmdutil.EnvironmentNames(world))
+	return nil, nil, fmt.Errorf("%w: choose one with --env, or give policies with --policy", err)
 }
 
 func printEvaluation(a *cmdutil.App, e evaluation) error {

@@ -45,8 +45,8 @@ func (g givenSources) sets() (sets []policySet, given bool, err error) {
 	return sets, len(sets) > 0, nil
 }
 
-// policyGroups are the policies that were given, or else those of the environments of the folder -C, equal ones once.
-func policyGroups(a *cmdutil.App, g givenSources) (out []policySet, err error) {
+// policySets are the policies that were given, or else those of the environments of the folder -C, equal ones once.
+func policySets(a *cmdutil.App, g givenSources) (out []policySet, err error) {
 	if given, ok, err := g.sets(); ok || err != nil {
 		return given, err
 	}

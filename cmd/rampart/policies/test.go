@@ -98,7 +98,7 @@ func policyTest(ctx context.Context, a *cmdutil.App, given givenSources, f testF
 	if f.minCoverage < 0 || f.minCoverage > 100 {
 		return fmt.Errorf("--min-coverage %v: want a percentage from 0 to 100", f.minCoverage)
 	}
-	sets, err := policyGroups(a, given)
+	sets, err := policySets(a, given)
 	if err != nil {
 		return err
 	}

@@ -163,8 +163,8 @@ func (r *previewing) run(ctx context.Context, script v1alpha1.SimulationSpec) (r
 	out.Problems = append(out.Problems, r.problems(v, base, &out)...)
 	if n := len(changed); n > maxPreviewed {
 		next := changed[maxPreviewed]
-		out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: cmp.Or(next.after, next.before).SpecPath, Message: fmt.Sprintf(
-			"the change touches %d worker deployments; the first %d are previewed: make several changes of it", n, maxPreviewed)})
+		out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: cmp.Or(next.after, next.before).SpecPath,
+			Message: fmt.Sprintf("the change touches %d worker deployments; the first %d are previewed: make several changes of it", n, maxPreviewed)})
 		changed = changed[:maxPreviewed]
 	}
 	out.Deployments = make([]report.Previewed, len(changed))
