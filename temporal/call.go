@@ -2,9 +2,12 @@ package temporal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/rampart-gitops/rampart/internal/retry"
+	"github.com/rampart-gitops/rampart/internal/rollout"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 )
@@ -13,10 +16,12 @@ const (
 	// callTimeout bounds every change but the marks.
 	callTimeout = 10 * time.Second
 	// readTimeout bounds a read, and readTries how often one without an answer is tried: a describe of a worker
-	// deployment is a query of a workflow, which now and then gets lost when the workflow is busy with a change,
-	// and the next does not.
+	// deployment is a query of a workflow, which now and then gets lost, or is refused, when the workflow is busy
+	// with a change, and the next is not.
 	readTimeout = 4 * time.Second
 	readTries   = 3
+	// busyPause is the first pause before a call is made again that the server was too busy for; each one doubles.
+	busyPause = 400 * time.Millisecond
 	// markTimeout bounds all marks of one call together, waiting for the budget included: a rollback does not wait for
 	// them.
 	markTimeout = 2 * time.Second
@@ -31,9 +36,9 @@ type reading struct {
 	kind bucket
 }
 
-// read makes one call that changes nothing. It makes the call again if there was no answer. Except for counts and
-// lists, whose limit people share, it also does so as long as the server says that the namespace was asked too much:
-// what was read before it would be of no use without it.
+// read makes one call that changes nothing. It makes the call again if there was no answer, and after a pause if the
+// worker deployment was busy. Except for counts and lists, whose limit people share, it also does so as long as the
+// server says that the namespace was asked too much: what was read before it would be of no use without it.
 func read[Req, Resp any](ctx context.Context, r reading, method rpc[Req, Resp], req Req) (Resp, error) {
 	start := time.Now()
 	for try := 1; ; {
@@ -49,7 +54,15 @@ func read[Req, Resp any](ctx context.Context, r reading, method rpc[Req, Resp], 
 			return resp, err
 		case codeOf(err) == codes.DeadlineExceeded && try < readTries:
 			try++
-		case rateLimited(err) && r.kind != visibility && time.Since(start) < patience:
+		case rateLimited(err):
+			if r.kind == visibility || time.Since(start) >= patience {
+				return resp, err
+			}
+		case errors.Is(err, rollout.ErrBusy) && try < readTries:
+			if retry.Sleep(ctx, busyPause<<(try-1)) != nil {
+				return resp, err
+			}
+			try++
 		default:
 			return resp, err
 		}

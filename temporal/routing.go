@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/retry"
@@ -227,12 +226,8 @@ func (m *mover) makeAll(ctx context.Context, steps []rollout.RoutingStep) error 
 	return nil
 }
 
-// busyTries is how often a step is tried that the server was too busy for, and busyPause the first pause; each one
-// doubles.
-const (
-	busyTries = 4
-	busyPause = 400 * time.Millisecond
-)
+// busyTries is how often a step is tried that the server was too busy for.
+const busyTries = 4
 
 // make makes one step. What is set already is not set again. A step that failed is tried once more where nothing has
 // moved and the failure was one of transport, and after a pause where the server was too busy; the token makes sure

@@ -212,6 +212,27 @@ func TestBusyServer(t *testing.T) {
 	require.Equal(t, "v2", e.routing().Current)
 }
 
+// A worker deployment whose workflow is busy with a change refuses to be described, for a moment.
+func TestBusyRead(t *testing.T) {
+	e := newEnv(t)
+	e.Start("app", "v1")
+	method := "DescribeWorkerDeployment"
+	busy := func(times int) func() {
+		return e.NS.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding, Code: codes.ResourceExhausted, Times: times})
+	}
+	before := e.NS.Counts()[method]
+	busy(2)
+	require.Nil(t, e.observe(rollout.Ask{}).Problem)
+	require.Equal(t, 3, e.NS.Counts()[method]-before)
+
+	busy(0)
+	before = e.NS.Counts()[method]
+	problem := e.observe(rollout.Ask{}).Problem
+	require.NotNil(t, problem)
+	require.True(t, problem.Busy)
+	require.Equal(t, 3, e.NS.Counts()[method]-before)
+}
+
 func TestOutcomeNotKnown(t *testing.T) {
 	e := newEnv(t)
 	e.Start("app", "v1")
