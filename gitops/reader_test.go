@@ -21,6 +21,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 func TestReadQuickstart(t *testing.T) {
@@ -359,6 +360,7 @@ func identified(all []*rollout.Known) []*rollout.Known {
 
 // A survey of a settled fleet decodes nothing anew. Whatever moves then, it says what a first one says.
 func TestSurveyOfASettledFleet(t *testing.T) {
+	testneed.Plain(t)
 	far := func(text string) string { return strings.ReplaceAll(text, "shop", "far") }
 	settled := memoryTree{"x.yaml": specYAML("shop", "x", "i:1"), "y.yaml": byCluster(specYAML("shop", "y", "i:1")), "c.yaml": connectionYAML, "cluster.yaml": clusterConnectionYAML,
 		"far/f.yaml": specYAML("far", "f", "i:1"), "far/g.yaml": specYAML("far", "g", "i:1"), "far/c.yaml": far(connectionYAML),

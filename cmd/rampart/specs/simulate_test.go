@@ -18,6 +18,7 @@ import (
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -33,6 +34,7 @@ func testApp(t *testing.T) (*cmdutil.App, *bytes.Buffer) {
 // The worlds of examples/simulations give the timetables that its README tells of, as text and as a chart, twice the
 // same.
 func TestExampleSimulations(t *testing.T) {
+	testneed.Plain(t)
 	const example = "../../../examples/simulations"
 	worlds, err := filepath.Glob(filepath.Join(example, "worlds", "*.yaml"))
 	require.NoError(t, err)
