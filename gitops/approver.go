@@ -13,7 +13,8 @@ import (
 // ApprovalIn finds the commit that put an approval into the record in a folder: of the branch of the environment's
 // output as it was read last, along first parents, the oldest from which on the record has it. False: it was not found
 // in the recent history. Errors: those of git.Mirror.Recent.
-func (r *Repository) ApprovalIn(ctx context.Context, env v1alpha1.Environment, dir string, has func(v1alpha1.RoutingSpec) bool) (rollout.ApprovalCommit, bool, error) {
+func (r *Repository) ApprovalIn(ctx context.Context, env v1alpha1.Environment, dir string,
+	has func(v1alpha1.RoutingSpec) bool) (rollout.ApprovalCommit, bool, error) {
 	tip := r.lastTips[r.outputBranch(env)]
 	if tip.Commit.IsZero() {
 		return rollout.ApprovalCommit{}, false, nil
@@ -21,30 +22,32 @@ func (r *Repository) ApprovalIn(ctx context.Context, env v1alpha1.Environment, d
 	var with *git.CommitInfo
 	found, next := false, tip.Commit
 	// Before is left out: what the branch had before it was rewritten approves nothing.
-	err := r.recent(ctx, git.Tip{Branch: tip.Branch, Commit: tip.Commit, Tree: tip.Tree}, r.away, func(c git.CommitInfo) (bool, error) {
-		if c.Hash != next {
+	err := r.recent(ctx, git.Tip{Branch: tip.Branch, Commit: tip.Commit, Tree: tip.Tree}, r.away,
+		func(c git.CommitInfo) (bool, error) {
+			if c.Hash != next {
+				return true, nil
+			}
+			there, err := r.recordHas(ctx, c, dir, has)
+			if err != nil {
+				return false, err
+			}
+			if !there {
+				found = with != nil
+				return false, nil
+			}
+			with = &c
+			if len(c.Parents) == 0 {
+				found = true
+				return false, nil
+			}
+			next = c.Parents[0]
 			return true, nil
-		}
-		there, err := r.recordHas(ctx, c, dir, has)
-		if err != nil {
-			return false, err
-		}
-		if !there {
-			found = with != nil
-			return false, nil
-		}
-		with = &c
-		if len(c.Parents) == 0 {
-			found = true
-			return false, nil
-		}
-		next = c.Parents[0]
-		return true, nil
-	})
+		})
 	if err != nil || !found {
 		return rollout.ApprovalCommit{}, false, err
 	}
-	out := rollout.ApprovalCommit{Commit: with.Hash.String(), Author: signatureText(with.Author), Committer: signatureText(with.Committer)}
+	out := rollout.ApprovalCommit{Commit: with.Hash.String(), Author: signatureText(with.Author),
+		Committer: signatureText(with.Committer)}
 	own := signatureText(r.signature())
 	out.Bot = rollout.SamePerson(out.Author, own)
 	out.Merge = len(with.Parents) > 1
@@ -53,7 +56,8 @@ func (r *Repository) ApprovalIn(ctx context.Context, env v1alpha1.Environment, d
 }
 
 // recordHas reports whether the record of a commit can be read and has something.
-func (r *Repository) recordHas(ctx context.Context, c git.CommitInfo, dir string, has func(v1alpha1.RoutingSpec) bool) (bool, error) {
+func (r *Repository) recordHas(ctx context.Context, c git.CommitInfo, dir string,
+	has func(v1alpha1.RoutingSpec) bool) (bool, error) {
 	none := ""
 	data, err := r.recordText(ctx, c, dir, &none)
 	if err != nil {

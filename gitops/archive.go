@@ -55,7 +55,8 @@ const maxArchived = 128 << 20
 // git.Open.
 func OpenArchive(cfg ArchiveConfig) (*Archive, error) {
 	if !strings.HasPrefix(cfg.Ref, "refs/") {
-		return nil, fmt.Errorf("ref %q: want the full name, such as refs/rampart/decisions or refs/heads/rampart-decisions",
+		return nil, fmt.Errorf("ref %q: want the full name, such as refs/rampart/decisions or "+
+			"refs/heads/rampart-decisions",
 			cfg.Ref)
 	}
 	m, err := git.Open(git.Config{URL: cfg.URL, Dir: cfg.Dir, Auth: cfg.Auth, Tips: true, Log: cfg.Log})

@@ -19,5 +19,6 @@ func ReadChange(dir, revision string, options ...index.Option) (rollout.World, e
 		return rollout.World{}, fmt.Errorf("read %s of the repository at %s: %w", revision, dir, err)
 	}
 	t := tree.Folder{Dir: dir}
-	return index.NewReader(options...).JudgedBy(base, revision+":").Read(t, func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "", nil }, rollout.GitContext{})
+	return index.NewReader(options...).JudgedBy(base, revision+":").Read(t,
+		func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "", nil }, rollout.GitContext{})
 }

@@ -127,7 +127,8 @@ func (c *Clone) ref(revision string) (*plumbing.Reference, error) {
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("there is no branch, tag or commit %q here: expected such as origin/main or a whole hash, which was fetched", revision)
+	return nil, fmt.Errorf("there is no branch, tag or commit %q here: expected such as origin/main or a whole hash, "+
+		"which was fetched", revision)
 }
 
 // commitAt is a commit by its hash, or by that of a tag of it.

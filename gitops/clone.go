@@ -163,7 +163,8 @@ func beginning(o plumbing.EncodedObject, most int64) ([]byte, error) {
 
 func (c *Clone) unread(h git.Hash, err error) error {
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return fmt.Errorf("the clone %s lacks %s: it may be shallow or partial (git fetch --unshallow): %w", c.dir, h, err)
+		return fmt.Errorf("the clone %s lacks %s: it may be shallow or partial (git fetch --unshallow): %w", c.dir, h,
+			err)
 	}
 	return fmt.Errorf("read %s in %s: %w", h, c.dir, err)
 }

@@ -119,7 +119,8 @@ func (c *Clone) Narrow(tip Tip) (bool, error) {
 
 // ReadAt reads the world of a commit that the clone has, with the outputs as it knows them of its remote, then of its
 // own. absent are the branches of outputs that it does not have.
-func (c *Clone) ReadAt(ctx context.Context, tip Tip, options ...index.Option) (world rollout.World, absent []string, err error) {
+func (c *Clone) ReadAt(ctx context.Context, tip Tip,
+	options ...index.Option) (world rollout.World, absent []string, err error) {
 	t, err := c.treeOf(plumbing.NewHash(tip.Commit))
 	if err != nil {
 		return world, nil, err

@@ -43,7 +43,8 @@ func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, er
 	if parts == nil {
 		parts = []rollout.CommitPart{{Changes: req.Changes, Message: req.Message}}
 	}
-	request := git.CommitRequest{Branch: branch, Parent: plumbing.NewHash(req.Base), Author: r.signature(), Committer: r.signature()}
+	request := git.CommitRequest{Branch: branch, Parent: plumbing.NewHash(req.Base), Author: r.signature(),
+		Committer: r.signature()}
 	for _, p := range parts {
 		changes, err := r.changes(ctx, tip, req.Environment.Output.Path, p.Changes)
 		if err != nil {
@@ -114,7 +115,8 @@ func (r *Repository) write(m Moment) {
 
 // changes turns file changes into the mirror's. Content that Git had earlier is looked for in history. Errors: a
 // *rollout.UnwritableError for each file that can't be written, joined; those of FindInHistory.
-func (r *Repository) changes(ctx context.Context, tip git.Tip, output string, files []rollout.FileChange) ([]git.Change, error) {
+func (r *Repository) changes(ctx context.Context, tip git.Tip, output string,
+	files []rollout.FileChange) ([]git.Change, error) {
 	root := path.Clean(output)
 	var out []git.Change
 	var unwritable []error
@@ -123,7 +125,8 @@ func (r *Repository) changes(ctx context.Context, tip git.Tip, output string, fi
 			return nil, err
 		}
 		if root != "." && !tree.IsBelow(c.Path, root) {
-			unwritable = append(unwritable, &rollout.UnwritableError{Path: c.Path, Err: fmt.Errorf("change of %q is outside of the output %q", c.Path, root)})
+			unwritable = append(unwritable, &rollout.UnwritableError{Path: c.Path,
+				Err: fmt.Errorf("change of %q is outside of the output %q", c.Path, root)})
 			continue
 		}
 		change := git.Change{Path: c.Path, Delete: c.Delete}
@@ -156,8 +159,9 @@ func (r *Repository) bringBack(ctx context.Context, tip git.Tip, want git.Wanted
 	if data, err := r.mirror.Blob(want.Blob, tree.MaxFileSize); err == nil {
 		return data, nil
 	}
-	gone := &rollout.UnwritableError{Path: want.Path, Err: fmt.Errorf("%q has to be put back as it was written (blob %s), which is nowhere in the history of %s: "+
-		"put it there by hand, or have a drift policy adopt what is there", want.Path, want.Blob, tip.Branch)}
+	gone := &rollout.UnwritableError{Path: want.Path,
+		Err: fmt.Errorf("%q has to be put back as it was written (blob %s), which is nowhere in the history of %s: "+
+			"put it there by hand, or have a drift policy adopt what is there", want.Path, want.Blob, tip.Branch)}
 	if r.cfg.Now().Before(r.nowhere[want]) {
 		return nil, gone
 	}

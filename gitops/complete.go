@@ -38,7 +38,8 @@ func (r *Repository) Complete(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, laterTime)
 	defer cancel()
 	if err := r.complete(bounded); err != nil {
-		r.cfg.Log.DebugContext(ctx, "the rest of specs and records comes later", "blobs", len(r.later.blobs), "error", err)
+		r.cfg.Log.DebugContext(ctx, "the rest of specs and records comes later", "blobs", len(r.later.blobs), "error",
+			err)
 		r.later = later{until: now.Add(laterPause)} // what there is to bring may be another then
 	}
 }

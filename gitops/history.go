@@ -196,6 +196,6 @@ func (s *search) conclude(v *visited) {
 		return
 	}
 	slices.Sort(touched)
-	s.found = append(s.found, Touch{Commit: v.commit.Hash.String(), Author: v.commit.Author.Name, When: v.commit.Committer.When.UTC(),
-		Message: v.commit.Message, Paths: touched})
+	s.found = append(s.found, Touch{Commit: v.commit.Hash.String(), Author: v.commit.Author.Name,
+		When: v.commit.Committer.When.UTC(), Message: v.commit.Message, Paths: touched})
 }

@@ -24,7 +24,8 @@ const (
 // commit on some way from it to the tip holds the same. So the oldest one that counts is the commit that wrote it,
 // and all others are its descendants. No commit holds a path that is not at the tip. History that the mirror does
 // not have is fetched; where that fails, it is not tried again for holdersPause. Errors: those of git.Mirror.History.
-func (r *Repository) Holders(ctx context.Context, env v1alpha1.Environment, paths []string, most int) ([]rollout.Holder, error) {
+func (r *Repository) Holders(ctx context.Context, env v1alpha1.Environment, paths []string,
+	most int) ([]rollout.Holder, error) {
 	tip := r.lastTips[r.outputBranch(env)]
 	switch {
 	case tip.Commit.IsZero() || len(paths) == 0:

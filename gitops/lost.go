@@ -19,11 +19,14 @@ type lostKey struct{ dir, buildID string }
 // as the newest commit with it has it. Versions that the bot, or a person by it, was taking out of service then are
 // left out. A version that is not found is looked for again after an hour. While the repository is away, only the
 // mirror is looked at. With an error it gives what it found until then; errors are those of git.Mirror.Recent.
-func (r *Repository) Recorded(ctx context.Context, env v1alpha1.Environment, lost []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error) {
+func (r *Repository) Recorded(ctx context.Context, env v1alpha1.Environment,
+	lost []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error) {
 	tip := r.lastTips[r.outputBranch(env)]
 	s := unearthing{Repository: r, found: map[rollout.Name][]v1alpha1.RecordedVersion{}}
 	for _, l := range lost {
-		l.BuildIDs = slices.DeleteFunc(slices.Clone(l.BuildIDs), func(id string) bool { return r.cfg.Now().Before(r.unknown[lostKey{l.Dir, id}]) })
+		l.BuildIDs = slices.DeleteFunc(slices.Clone(l.BuildIDs), func(id string) bool {
+			return r.cfg.Now().Before(r.unknown[lostKey{l.Dir, id}])
+		})
 		s.left = append(s.left, searched{LostVersions: l})
 	}
 	s.drop()
@@ -42,7 +45,9 @@ func (r *Repository) Recorded(ctx context.Context, env v1alpha1.Environment, los
 		}
 	}
 	for _, versions := range s.found {
-		slices.SortStableFunc(versions, func(a, b v1alpha1.RecordedVersion) int { return a.CreatedAt.Compare(b.CreatedAt.Time) })
+		slices.SortStableFunc(versions, func(a, b v1alpha1.RecordedVersion) int {
+			return a.CreatedAt.Compare(b.CreatedAt.Time)
+		})
 	}
 	return s.found, err
 }

@@ -19,7 +19,8 @@ type NoMergeBaseError struct {
 func (e *NoMergeBaseError) Error() string {
 	out := fmt.Sprintf("%s and %s have no commit in common", e.Base, e.Head)
 	if e.Shallow {
-		return out + fmt.Sprintf(" in the clone %s, whose history is cut: fetch all of it (git fetch --unshallow; in a workflow fetch-depth: 0)", e.Dir)
+		return out + fmt.Sprintf(" in the clone %s, whose history is cut: fetch all of it (git fetch --unshallow; in "+
+			"a workflow fetch-depth: 0)", e.Dir)
 	}
 	return out + ": a change has to come from a branch of the same repository, or of a fork of it"
 }

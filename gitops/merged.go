@@ -60,7 +60,8 @@ func (t mergedTree) merge(file string, of threeWay) (tree.Entry, bool) {
 		t.conflicts[file] = true
 		return pick(of.head)
 	}
-	e := tree.Entry{Kind: tree.IsFolder, Hash: strings.Join([]string{"merge", of.base.Hash, of.fork.Hash, of.head.Hash}, ":")}
+	e := tree.Entry{Kind: tree.IsFolder, Hash: strings.Join([]string{"merge", of.base.Hash, of.fork.Hash, of.head.Hash},
+		":")}
 	t.folders[e.Hash] = of
 	return e, true
 }

@@ -39,7 +39,8 @@ func (r *Repository) Origins(ctx context.Context, snapshots []rollout.Snapshot) 
 	for i, s := range snapshots {
 		out[i] = s.Git
 		if origin, ok := r.lastOrigin(specOf(s)); ok {
-			origin.Branch, origin.SpecBlob, origin.Inputs, origin.Beside = s.Git.Branch, s.Git.SpecBlob, s.Git.Inputs, s.Git.Beside
+			origin.Branch, origin.SpecBlob, origin.Inputs, origin.Beside = s.Git.Branch, s.Git.SpecBlob, s.Git.Inputs,
+				s.Git.Beside
 			out[i] = r.signedWith(origin, r.besideOf(s))
 		}
 	}
@@ -141,7 +142,8 @@ func (r *Repository) remember(ctx context.Context, found map[git.Wanted]git.Intr
 }
 
 func (r *Repository) originOf(ctx context.Context, c git.CommitInfo) (rollout.GitContext, error) {
-	out := rollout.GitContext{Commit: c.Hash.String(), Author: authorOf(c), Committer: signatureText(c.Committer), When: c.Author.When.UTC(), Message: c.Message, Reverts: revertedBy(c.Message)}
+	out := rollout.GitContext{Commit: c.Hash.String(), Author: authorOf(c), Committer: signatureText(c.Committer),
+		When: c.Author.When.UTC(), Message: c.Message, Reverts: revertedBy(c.Message)}
 	var err error
 	if out.Signed, out.Signer, err = r.signed(c.Hash); err != nil {
 		return out, err

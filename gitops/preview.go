@@ -113,7 +113,8 @@ func (m *Merge) read(ctx context.Context, q MergeQuery, options []index.Option) 
 		return err
 	}
 	m.Fork.Name = ""
-	return mergeReading{merge: m, clone: m.clone, base: trees[0], head: trees[1], fork: trees[2], options: options}.read(ctx)
+	return mergeReading{merge: m, clone: m.clone, base: trees[0], head: trees[1], fork: trees[2],
+		options: options}.read(ctx)
 }
 
 // tipOf is the commit that a revision names, and its tree.

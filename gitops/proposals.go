@@ -206,7 +206,8 @@ func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip
 	if !there {
 		return "", branchMoved(base.Branch, fmt.Errorf("%s is gone", file))
 	}
-	request := git.CommitRequest{Branch: rollout.ProposalBranch(p.Environment.Name, p.Deployment), Parent: base.Commit, Expected: &was.tip, Message: p.Message}
+	request := git.CommitRequest{Branch: rollout.ProposalBranch(p.Environment.Name, p.Deployment), Parent: base.Commit,
+		Expected: &was.tip, Message: p.Message}
 	if was.ID == p.ID {
 		switch before, err := r.sameRecord(ctx, p, was, file, record.Hash); {
 		case err != nil:
@@ -226,7 +227,8 @@ func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip
 				r.made[was.Branch] = made{was.tip, base.Branch}
 				return was.Tip, nil
 			}
-			r.cfg.Log.WarnContext(ctx, "proposal is written over", "branch", was.Branch, "commit", was.Tip, "why", "it says that it is the bot's, and holds something else")
+			r.cfg.Log.WarnContext(ctx, "proposal is written over", "branch", was.Branch, "commit", was.Tip, "why",
+				"it says that it is the bot's, and holds something else")
 		}
 	}
 	if request.Changes, err = r.proposalChanges(ctx, p, file, record.Hash); err != nil {
@@ -236,7 +238,8 @@ func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip
 }
 
 // proposalChanges are what a proposal makes of a record.
-func (r *Repository) proposalChanges(ctx context.Context, p Proposal, file string, record git.Hash) ([]git.Change, error) {
+func (r *Repository) proposalChanges(ctx context.Context, p Proposal, file string,
+	record git.Hash) ([]git.Change, error) {
 	data, err := r.readBlob(ctx, file, record)
 	if err != nil {
 		return nil, err
@@ -303,8 +306,8 @@ func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, gist
 			return was, err
 		}
 	}
-	request := git.CommitRequest{Branch: OutputBranch(req.Environment.Name), Parent: plumbing.NewHash(req.Base), Expected: &was.tip, Changes: changes,
-		Message: req.Message}
+	request := git.CommitRequest{Branch: OutputBranch(req.Environment.Name), Parent: plumbing.NewHash(req.Base),
+		Expected: &was.tip, Changes: changes, Message: req.Message}
 	if was.ID == outputID && was.parent == request.Parent {
 		if same, err := r.holds(ctx, was, request); err != nil || same {
 			return was, err
@@ -341,7 +344,8 @@ func (r *Repository) keepGist(ctx context.Context, changes []git.Change, was Pro
 		return err
 	}
 	for i, hash := range proposed {
-		if data, err := r.mirror.Blob(hash, tree.MaxFileSize); err == nil && gist(changes[i].Path, string(data)) == gist(changes[i].Path, string(changes[i].Data)) {
+		if data, err := r.mirror.Blob(hash, tree.MaxFileSize); err == nil &&
+			gist(changes[i].Path, string(data)) == gist(changes[i].Path, string(changes[i].Data)) {
 			changes[i].Data = data
 		}
 	}
@@ -371,8 +375,8 @@ func (r *Repository) pushProposal(ctx context.Context, request git.CommitRequest
 	}
 	// Not marked to start no CI: what it is reviewed for, and merged by itself after, would wait for checks that never
 	// come.
-	request.Message = fmt.Sprintf("%s\n\n%s%s\n%s%s\n", strings.TrimRight(request.Message, "\n"), trailerProposal, id, trailerSeal,
-		seal(id, staged.Tree, request.Parent))
+	request.Message = fmt.Sprintf("%s\n\n%s%s\n%s%s\n", strings.TrimRight(request.Message, "\n"), trailerProposal, id,
+		trailerSeal, seal(id, staged.Tree, request.Parent))
 	if r.cfg.SigningKey != nil {
 		request.Sign = r.cfg.SigningKey.Sign
 	}
@@ -395,7 +399,8 @@ func (r *Repository) pushProposal(ctx context.Context, request git.CommitRequest
 
 // sameRecord gives the record that a proposal was made from, if that is still the same as far as it matters; else the
 // zero hash.
-func (r *Repository) sameRecord(ctx context.Context, p Proposal, was Proposed, file string, record git.Hash) (before git.Hash, err error) {
+func (r *Repository) sameRecord(ctx context.Context, p Proposal, was Proposed, file string,
+	record git.Hash) (before git.Hash, err error) {
 	c, err := r.mirror.Commit(was.parent)
 	if err != nil {
 		return before, nil //nolint:nilerr // a mirror that was made anew does not have it

@@ -69,7 +69,8 @@ func (r *Repository) unreadableRecords(world rollout.World) []unreadableRecord {
 	for i, env := range world.Environments {
 		add := func(s *rollout.Snapshot, known, at int) {
 			if s != nil && s.Record.RoutingProblem != nil && s.Record.LastReadable == nil {
-				out = append(out, unreadableRecord{env: i, known: known, at: at, key: recordKey{s.Record.Dir, s.Record.Tree}, of: s.Deployment,
+				out = append(out, unreadableRecord{env: i, known: known, at: at,
+					key: recordKey{s.Record.Dir, s.Record.Tree}, of: s.Deployment,
 					branch: r.outputBranch(env.Environment)})
 			}
 		}
@@ -116,14 +117,18 @@ func (r *Repository) lookForReadable(ctx context.Context, left []unreadableRecor
 				}
 				if routing != nil {
 					r.readable[u.key] = earlier{routing: routing}
-					r.cfg.Log.WarnContext(ctx, "a record cannot be read: traffic is only lowered, by the last version of it in history", "deployment", u.of.String(),
+					r.cfg.Log.WarnContext(ctx, "a record cannot be read: traffic is only lowered, by the last "+
+						"version of it in history", "deployment", u.of.String(),
 						"commit", c.Hash.String())
 				}
 			}
-			return slices.ContainsFunc(here, func(u unreadableRecord) bool { return r.readable[u.key].routing == nil }), nil
+			return slices.ContainsFunc(here, func(u unreadableRecord) bool {
+				return r.readable[u.key].routing == nil
+			}), nil
 		})
 		if err != nil {
-			r.cfg.Log.WarnContext(ctx, "records that can be read could not be looked for in history", "branch", branch, "error", err)
+			r.cfg.Log.WarnContext(ctx, "records that can be read could not be looked for in history", "branch", branch,
+				"error", err)
 		}
 		for _, u := range here {
 			if r.readable[u.key].routing == nil {
@@ -135,7 +140,8 @@ func (r *Repository) lookForReadable(ctx context.Context, left []unreadableRecor
 
 // recordIn is a record as a commit has it, if it can be read and is about the same worker deployment; nil: it is not,
 // or is the one that was seen.
-func (r *Repository) recordIn(ctx context.Context, c git.CommitInfo, u unreadableRecord, seen *string) (*v1alpha1.Routing, error) {
+func (r *Repository) recordIn(ctx context.Context, c git.CommitInfo, u unreadableRecord,
+	seen *string) (*v1alpha1.Routing, error) {
 	data, err := r.recordText(ctx, c, u.key.dir, seen)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,8 @@ const searchTime = 30 * time.Second
 
 // recent calls visit with a tip's commit and those before it, newest first, until it says false: git.Mirror.Recent
 // within these bounds, and with its errors. Here says that the mirror alone is looked at.
-func (r *Repository) recent(ctx context.Context, tip git.Tip, here bool, visit func(git.CommitInfo) (more bool, err error)) error {
+func (r *Repository) recent(ctx context.Context, tip git.Tip, here bool,
+	visit func(git.CommitInfo) (more bool, err error)) error {
 	ctx, done := context.WithTimeout(ctx, searchTime)
 	defer done()
 	return r.mirror.Recent(ctx, tip, git.Recency{Most: index.RecentCommits, Here: here}, visit)

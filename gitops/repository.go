@@ -129,7 +129,8 @@ func Open(cfg Config) (*Repository, error) {
 		return nil, err
 	}
 	last := &index.LastUsable{}
-	return &Repository{cfg: cfg, mirror: m, atOnce: laterAtOnce, made: map[string]made{}, last: last, whole: reading{reader: index.NewReader(cfg.Options...).With(last)},
+	return &Repository{cfg: cfg, mirror: m, atOnce: laterAtOnce, made: map[string]made{}, last: last,
+		whole:  reading{reader: index.NewReader(cfg.Options...).With(last)},
 		survey: reading{reader: index.NewReader(cfg.Options...).With(last).InBrief()}}, nil
 }
 
@@ -152,7 +153,8 @@ func (r *Repository) Read(ctx context.Context) (rollout.World, error) {
 // in snapshots that are complete. With an error it leaves out what could not be completed. It may be called at any
 // time, also while another goroutine reads. It needs no server but for what a partial mirror has not got yet: once
 // Complete had its time, manifests alone. Its errors are those of the mirror's reads.
-func (r *Repository) Survey(ctx context.Context) (survey rollout.Survey, fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), err error) {
+func (r *Repository) Survey(ctx context.Context) (
+	survey rollout.Survey, fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), err error) {
 	world, err := r.readAs(ctx, &r.survey)
 	now := r.survey.reader.Surveyed()
 	return rollout.Survey{World: world, Brief: now.Brief}, now.Fill, err
@@ -195,16 +197,17 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 		return rollout.World{}, err
 	}
 	r.last.Earlier = func(visit func(tree.Tree) bool) bool { return r.earlier(ctx, tip, visit) }
-	world, err := as.reader.Read(tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: tip.Tree}, func(env v1alpha1.Environment) (tree.Tree, string, error) {
-		if err := r.fetchOutput(ctx, env, tips); err != nil {
-			return nil, "", err
-		}
-		out := tips[r.outputBranch(env)]
-		if out.Commit.IsZero() {
-			return tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: out.Tree}, "", nil
-		}
-		return tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: out.Tree}, out.Commit.String(), nil
-	}, git)
+	world, err := as.reader.Read(tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: tip.Tree},
+		func(env v1alpha1.Environment) (tree.Tree, string, error) {
+			if err := r.fetchOutput(ctx, env, tips); err != nil {
+				return nil, "", err
+			}
+			out := tips[r.outputBranch(env)]
+			if out.Commit.IsZero() {
+				return tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: out.Tree}, "", nil
+			}
+			return tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: out.Tree}, out.Commit.String(), nil
+		}, git)
 	if err != nil {
 		return rollout.World{}, r.mirror.Needed(err)
 	}
@@ -242,7 +245,8 @@ func (r *Repository) fetch(ctx context.Context, branch string) (git.Tip, error) 
 		return tip, &meant{err, rollout.ErrRefused}
 	}
 	if err == nil && tip.Move == git.MoveRewritten {
-		r.cfg.Log.WarnContext(ctx, "the branch was rewritten: everything is read anew", "branch", branch, "commit", tip.Commit.String(), "before", tip.Previous.String())
+		r.cfg.Log.WarnContext(ctx, "the branch was rewritten: everything is read anew", "branch", branch, "commit",
+			tip.Commit.String(), "before", tip.Previous.String())
 	}
 	return tip, err
 }
@@ -259,8 +263,8 @@ func (r *Repository) gitContext(tip git.Tip) (rollout.GitContext, error) {
 	if err != nil {
 		return rollout.GitContext{}, err
 	}
-	return rollout.GitContext{Branch: r.cfg.Branch, Commit: tip.Commit.String(), Author: authorOf(c), When: c.Author.When.UTC(),
-		Committer: signatureText(c.Committer), Message: c.Message}, nil
+	return rollout.GitContext{Branch: r.cfg.Branch, Commit: tip.Commit.String(), Author: authorOf(c),
+		When: c.Author.When.UTC(), Committer: signatureText(c.Committer), Message: c.Message}, nil
 }
 
 func authorOf(c git.CommitInfo) string { return signatureText(c.Author) }

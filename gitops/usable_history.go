@@ -31,8 +31,8 @@ func (r *Repository) earlier(ctx context.Context, tip git.Tip, visit func(tree.T
 		err = look(tip.Before, true)
 	}
 	if err != nil && ctx.Err() == nil {
-		r.cfg.Log.WarnContext(ctx, "the search of the history for what could be used last was cut short", "branch", tip.Branch, "commits", index.RecentCommits,
-			"time", searchTime.String(), "error", err)
+		r.cfg.Log.WarnContext(ctx, "the search of the history for what could be used last was cut short", "branch",
+			tip.Branch, "commits", index.RecentCommits, "time", searchTime.String(), "error", err)
 		r.searchAgain = r.cfg.Now().Add(searchPause)
 	}
 	return err == nil

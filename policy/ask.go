@@ -24,7 +24,8 @@ const askedValue = "result"
 // its variables as JSON; where the expression has no variables of its own, its value as "result". No answers: it is
 // undefined. Errors: an action that the document does not have, an expression that does not compile, an error of a
 // builtin, and bounds as for policies.
-func (e *Engine) Ask(ctx context.Context, d *Document, actionID, expression string) (answers []map[string]json.RawMessage, err error) {
+func (e *Engine) Ask(ctx context.Context, d *Document, actionID,
+	expression string) (answers []map[string]json.RawMessage, err error) {
 	defer parse.Recovered(&err)
 	input := d.SpecInput()
 	if actionID != "" {

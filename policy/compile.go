@@ -179,7 +179,8 @@ func (s *source) compile(own []*ast.Module, data map[string]any) *ast.Compiler {
 		rest = slices.DeleteFunc(kept, func(m *ast.Module) bool {
 			_, err := compileModules(append(slices.Clone(own), m), data)
 			for _, p := range parse.ProblemsOf(m.Package.Location.File, err) {
-				s.book.add(parse.Problem{Path: m.Package.Location.File, Line: m.Package.Location.Row, Message: p.Error()})
+				s.book.add(parse.Problem{Path: m.Package.Location.File, Line: m.Package.Location.Row,
+					Message: p.Error()})
 			}
 			return err != nil
 		})
@@ -192,7 +193,9 @@ func (s *source) compile(own []*ast.Module, data map[string]any) *ast.Compiler {
 
 // names reports whether an error is placed in a module.
 func names(err error, m *ast.Module) bool {
-	return slices.ContainsFunc(parse.ProblemsOf("", err), func(p parse.Problem) bool { return p.Path == m.Package.Location.File })
+	return slices.ContainsFunc(parse.ProblemsOf("", err), func(p parse.Problem) bool {
+		return p.Path == m.Package.Location.File
+	})
 }
 
 func compileModules(modules []*ast.Module, data map[string]any) (c *ast.Compiler, err error) {
@@ -202,7 +205,9 @@ func compileModules(modules []*ast.Module, data map[string]any) (c *ast.Compiler
 		set[fmt.Sprintf("%04d", i)] = m
 	}
 	c = ast.NewCompiler().WithCapabilities(parse.Capabilities()).WithDefaultRegoVersion(ast.RegoV1).
-		SetErrorLimit(parse.MaxProblems).WithPathConflictsCheck(func(path []string) (bool, error) { return parse.HasPath(data, path), nil })
+		SetErrorLimit(parse.MaxProblems).WithPathConflictsCheck(func(path []string) (bool, error) {
+		return parse.HasPath(data, path), nil
+	})
 	if c.Compile(set); c.Failed() {
 		return c, c.Errors
 	}

@@ -71,7 +71,8 @@ func newSpecDocument(s *rollout.Snapshot) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Document{now: s.Now.Truncate(time.Second), environment: s.Environment.Name, deployment: s.Deployment, waivers: s.Waivers, subject: subject}, nil
+	return &Document{now: s.Now.Truncate(time.Second), environment: s.Environment.Name, deployment: s.Deployment,
+		waivers: s.Waivers, subject: subject}, nil
 }
 
 func matterOf(a *rollout.Action) matter {
@@ -117,7 +118,8 @@ func DecodeDocument(data []byte) (*Document, error) {
 	}
 	if one := whole.Get(ast.InternedTerm(input.KeyAction)); one != nil {
 		one = withID(one)
-		whole = ast.NewObject(append(pairs(whole, input.KeyAction), [2]*ast.Term{ast.InternedTerm(keyActions), ast.ArrayTerm(one)})...)
+		whole = ast.NewObject(append(pairs(whole, input.KeyAction),
+			[2]*ast.Term{ast.InternedTerm(keyActions), ast.ArrayTerm(one)})...)
 		if data, err = json.Marshal(plainOf(whole)); err != nil {
 			return nil, fmt.Errorf("encode input: %w", err)
 		}
@@ -126,7 +128,8 @@ func DecodeDocument(data []byte) (*Document, error) {
 	if err := json.Unmarshal(data, &head); err != nil {
 		return nil, undecoded(whole, err)
 	}
-	d := &Document{now: head.Now, environment: head.Environment.Name, deployment: head.Deployment, waivers: head.Waivers}
+	d := &Document{now: head.Now, environment: head.Environment.Name, deployment: head.Deployment,
+		waivers: head.Waivers}
 	for _, pair := range pairs(whole, keyActions) {
 		f := input.Field{Key: string(pair[0].Value.(ast.String)), Value: pair[1].Value}
 		if slices.Contains(input.SpecKeys(), f.Key) {
@@ -220,7 +223,8 @@ func (d *Document) MarshalJSON() ([]byte, error) {
 	for _, m := range d.actions {
 		actions = append(actions, ast.NewTerm(m.value))
 	}
-	plain, err := ast.JSON(d.with(append(slices.Clip(d.world), input.Field{Key: keyActions, Value: ast.NewArray(actions...)})))
+	all := input.Field{Key: keyActions, Value: ast.NewArray(actions...)}
+	plain, err := ast.JSON(d.with(append(slices.Clip(d.world), all)))
 	if err != nil {
 		return nil, fmt.Errorf("encode input: %w", err)
 	}

@@ -29,8 +29,10 @@ func Compile(cfg Config) *Engine {
 	if cfg.Library == nil {
 		cfg.Library = library.Modules()
 	}
-	e := &Engine{bounds: cfg.Bounds.OrDefault(), overrun: cfg.Overrun, waivable: slices.Sorted(slices.Values(cfg.Waivable))}
-	e.books = append([]*rulebook{newRulebook(bookConfig{library: cfg.Library, modules: cfg.Modules, data: cfg.Data, total: true})},
+	e := &Engine{bounds: cfg.Bounds.OrDefault(), overrun: cfg.Overrun,
+		waivable: slices.Sorted(slices.Values(cfg.Waivable))}
+	e.books = append(
+		[]*rulebook{newRulebook(bookConfig{library: cfg.Library, modules: cfg.Modules, data: cfg.Data, total: true})},
 		e.floor(cfg)...)
 	e.problems = parse.Conflicts(cfg.Data)
 	var digests []string
@@ -71,7 +73,9 @@ func (e *Engine) floor(cfg Config) []*rulebook {
 
 // floorConfig is what the floor's modules see: each other, the floor's data, and the helpers of the library.
 func floorConfig(cfg Config) bookConfig {
-	out := bookConfig{library: slices.DeleteFunc(slices.Clone(cfg.Library), func(m parse.Module) bool { return parse.AsksVerdicts(m.Path) })}
+	out := bookConfig{library: slices.DeleteFunc(slices.Clone(cfg.Library), func(m parse.Module) bool {
+		return parse.AsksVerdicts(m.Path)
+	})}
 	for _, l := range cfg.Floor {
 		out.modules = append(out.modules, l.Modules...)
 		out.data = append(out.data, l.Data...)

@@ -54,7 +54,8 @@ func (j *judgement) ask(b *rulebook, pkg string, input ast.Value) results {
 		}
 	}
 	if j.slow[key] != "" {
-		out.fail(rollout.Finding{Package: pkg, Rule: "policy.timeout", Effect: rollout.HoldEffect, Message: j.slow[key], Location: p.foreign})
+		out.fail(rollout.Finding{Package: pkg, Rule: "policy.timeout", Effect: rollout.HoldEffect, Message: j.slow[key],
+			Location: p.foreign})
 	} else {
 		err := j.together(&key, p, out.sets, input)
 		if err == nil {

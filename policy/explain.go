@@ -32,14 +32,16 @@ func (e *Engine) Explain(ctx context.Context, d *Document, actionID string) (Exp
 }
 
 // ExplainHeld is Explain with more findings, as JudgeHeld has them.
-func (e *Engine) ExplainHeld(ctx context.Context, d *Document, actionID string, held []rollout.Finding) (Explanation, error) {
+func (e *Engine) ExplainHeld(ctx context.Context, d *Document, actionID string,
+	held []rollout.Finding) (Explanation, error) {
 	pkg, input, kind := parse.PackageSpec, d.SpecInput(), rollout.ActionKind("")
 	verdicts := e.JudgeHeld(ctx, d, held)
 	verdict := verdicts.Spec
 	if actionID != "" {
 		i := slices.IndexFunc(d.actions, func(m matter) bool { return m.id == actionID })
 		if i < 0 {
-			return Explanation{}, fmt.Errorf("the input has no action %q; it has: %s", actionID, strings.Join(d.Actions(), ", "))
+			return Explanation{}, fmt.Errorf("the input has no action %q; it has: %s", actionID,
+				strings.Join(d.Actions(), ", "))
 		}
 		m := &d.actions[i]
 		pkg, input, kind, verdict = parse.Asked(m.kind), d.about(m), m.kind, verdicts.Of(actionID)
@@ -110,7 +112,8 @@ func (x *explainer) book(b *rulebook, floor bool) []rollout.RuleExplanation {
 	var out []rollout.RuleExplanation
 	for _, g := range groups {
 		slices.SortFunc(g.Clauses, func(a, b rollout.ClauseExplanation) int {
-			return cmp.Or(cmp.Compare(a.Outcome.Rank(), b.Outcome.Rank()), compareLocations(a.Location, b.Location), cmp.Compare(a.Set, b.Set))
+			return cmp.Or(cmp.Compare(a.Outcome.Rank(), b.Outcome.Rank()), compareLocations(a.Location, b.Location),
+				cmp.Compare(a.Set, b.Set))
 		})
 		g.Outcome = g.Clauses[0].Outcome
 		out = append(out, *g)
@@ -165,7 +168,8 @@ func (p *policies) trace(q query, ask question, cache topdown.VirtualCache) (err
 
 // clause says what became of a clause, and the name of its rule.
 func (x *explainer) clause(c *explain.Clause) (string, rollout.ClauseExplanation) {
-	out := rollout.ClauseExplanation{Set: c.Set.Name, Location: parse.LineOf(c.Rule.Location), Outcome: rollout.RuleIdle, False: c.Failed}
+	out := rollout.ClauseExplanation{Set: c.Set.Name, Location: parse.LineOf(c.Rule.Location),
+		Outcome: rollout.RuleIdle, False: c.Failed}
 	name := c.Name
 	if c.Failed != nil && c.Watching {
 		out.Outcome, out.Ahead = rollout.RulePassed, c.Ahead
@@ -178,7 +182,8 @@ func (x *explainer) clause(c *explain.Clause) (string, rollout.ClauseExplanation
 		}
 		name = cmp.Or(name, f.Rule)
 		for i, v := range x.verdict.Findings {
-			if v.Package == f.Package && v.Rule == f.Rule && v.Message == f.Message && string(v.Evidence) == string(f.Evidence) {
+			if v.Package == f.Package && v.Rule == f.Rule && v.Message == f.Message &&
+				string(v.Evidence) == string(f.Evidence) {
 				x.claimed[i], f = true, v
 				heard++
 				break
@@ -191,7 +196,9 @@ func (x *explainer) clause(c *explain.Clause) (string, rollout.ClauseExplanation
 		switch {
 		case len(out.Findings) > 0 && heard == 0:
 			out.Outcome = rollout.RuleUnheard
-		case len(out.Findings) > 0 && !slices.ContainsFunc(out.Findings, func(f rollout.Finding) bool { return f.Waived == "" }):
+		case len(out.Findings) > 0 && !slices.ContainsFunc(out.Findings, func(f rollout.Finding) bool {
+			return f.Waived == ""
+		}):
 			out.Outcome = rollout.RuleWaived
 		}
 	}

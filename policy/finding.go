@@ -48,12 +48,14 @@ func (b *rulebook) own(found []rollout.Finding) []rollout.Finding {
 func readSet(q query, set parse.RuleSet, t *ast.Term) (r reading, err error) {
 	wrong := func(message string) {
 		if r.wrong == nil {
-			r.wrong = []rollout.Finding{{Package: q.pkg, Rule: "policy.shape", Effect: rollout.HoldEffect, Message: message, Location: q.places[set.Name]}}
+			r.wrong = []rollout.Finding{{Package: q.pkg, Rule: "policy.shape", Effect: rollout.HoldEffect,
+				Message: message, Location: q.places[set.Name]}}
 		}
 	}
 	terms, ok := t.Value.(ast.Set)
 	if !ok {
-		wrong(fmt.Sprintf("%s is %s, not a set: write %s contains {\"rule\": …, \"msg\": …} if …", set.Name, input.Article(t), set.Name))
+		wrong(fmt.Sprintf("%s is %s, not a set: write %s contains {\"rule\": …, \"msg\": …} if …", set.Name,
+			input.Article(t), set.Name))
 		return r, nil
 	}
 	if n := terms.Len(); n > maxRead {
@@ -166,8 +168,10 @@ func conclude(found []rollout.Finding) rollout.Verdict {
 		}
 	}
 	if n := len(found); n > maxFindings {
-		v.Findings = append(slices.Clone(found[:maxFindings]), rollout.Finding{Package: "rampart", Rule: "policy.truncated",
-			Effect: rollout.Warn, Message: fmt.Sprintf("more than %d findings: the rest is not shown", maxFindings)})
+		v.Findings = append(slices.Clone(found[:maxFindings]),
+			rollout.Finding{Package: "rampart", Rule: "policy.truncated",
+				Effect: rollout.Warn, Message: fmt.Sprintf("more than %d findings: the rest is not shown",
+					maxFindings)})
 	}
 	return v
 }

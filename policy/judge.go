@@ -58,7 +58,8 @@ func (e *Engine) judgement(ctx context.Context, d *Document, held []rollout.Find
 }
 
 func (j *judgement) verdicts() rollout.Verdicts {
-	out := rollout.Verdicts{PolicyDigest: j.engine.digest, Actions: make(map[string]rollout.Verdict, len(j.actions)), Spec: j.spec()}
+	out := rollout.Verdicts{PolicyDigest: j.engine.digest, Actions: make(map[string]rollout.Verdict, len(j.actions)),
+		Spec: j.spec()}
 	for i := range j.actions {
 		m := &j.actions[i]
 		if pkg := parse.Asked(m.kind); pkg != "" {
@@ -138,7 +139,8 @@ func driftVerdict(m *matter, found []rollout.Finding) rollout.Verdict {
 	answers := map[rollout.DriftAnswer]bool{}
 	for _, f := range found {
 		var got map[string]any
-		if f.Package == parse.PackageDrift && f.Waived == "" && f.Effect != rollout.Warn && json.Unmarshal(f.Evidence, &got) == nil {
+		if f.Package == parse.PackageDrift && f.Waived == "" && f.Effect != rollout.Warn &&
+			json.Unmarshal(f.Evidence, &got) == nil {
 			answer, _ := got[parse.SetAction].(string)
 			answers[rollout.DriftAnswer(answer)] = true
 		}
@@ -156,8 +158,8 @@ func driftVerdict(m *matter, found []rollout.Finding) rollout.Verdict {
 		v.Drift = rollout.DriftAdopt
 	default:
 		v.Effect, v.Drift = rollout.HoldEffect, rollout.DriftHold
-		return withNote(v, rollout.Finding{Package: parse.PackageDrift, Rule: "policy.empty", Effect: rollout.HoldEffect,
-			Message: "no rule answers this drift"})
+		return withNote(v, rollout.Finding{Package: parse.PackageDrift, Rule: "policy.empty",
+			Effect: rollout.HoldEffect, Message: "no rule answers this drift"})
 	}
 	return v
 }

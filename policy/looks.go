@@ -33,7 +33,8 @@ func (e *Engine) LooksAt(part string) bool {
 // does. The library's own rule about references counts where it is configured, and that about candidates where its
 // phases have the rollback window.
 func (b *rulebook) lookBehind(configured map[string]bool, data map[string]any) {
-	b.looks[rollout.PartWindow] = slices.Contains(configuredAt(data, "rollout", "canary", "phases"), any(string(rollout.PhaseWindow)))
+	b.looks[rollout.PartWindow] = slices.Contains(configuredAt(data, "rollout", "canary", "phases"),
+		any(string(rollout.PhaseWindow)))
 	c := b.all.compiler
 	if c == nil || c.Failed() {
 		return
@@ -41,16 +42,21 @@ func (b *rulebook) lookBehind(configured map[string]bool, data map[string]any) {
 	b.looks[input.References] = configured[input.RuleReferences]
 	for pkg := range parse.Contract() {
 		others := slices.Clone(c.GetRulesWithPrefix(ast.MustParseRef("data." + pkg)))
-		others = slices.DeleteFunc(others, func(r *ast.Rule) bool { return r.Location != nil && b.ours[r.Location.File] })
+		others = slices.DeleteFunc(others, func(r *ast.Rule) bool {
+			return r.Location != nil && b.ours[r.Location.File]
+		})
 		for part, named := range map[string]string{input.References: input.References, rollout.PartWindow: "canary"} {
 			if anyBehind(c, others, func(r *ast.Rule) bool { return ruleLooksAt(r, named) }) {
 				b.looks[part] = true
 			}
 		}
 	}
-	b.looks[rollout.PartCluster] = slices.ContainsFunc(slices.Collect(maps.Keys(parse.Contract())), func(pkg string) bool {
-		return anyBehind(c, c.GetRulesWithPrefix(ast.MustParseRef("data."+pkg)), func(r *ast.Rule) bool { return ruleLooksAt(r, rollout.PartCluster) })
-	})
+	b.looks[rollout.PartCluster] = slices.ContainsFunc(slices.Collect(maps.Keys(parse.Contract())),
+		func(pkg string) bool {
+			return anyBehind(c, c.GetRulesWithPrefix(ast.MustParseRef("data."+pkg)), func(r *ast.Rule) bool {
+				return ruleLooksAt(r, rollout.PartCluster)
+			})
+		})
 }
 
 // ClauseLooksAt reports whether a clause of a package may look at a part of the input, such as git. It follows the
@@ -60,9 +66,10 @@ func (e *Engine) ClauseLooksAt(pkg, location, part string) bool {
 	found := false
 	for _, b := range e.books {
 		c := b.all.compiler
-		clauses := slices.DeleteFunc(slices.Clone(c.GetRulesWithPrefix(ast.MustParseRef("data."+pkg))), func(r *ast.Rule) bool {
-			return r.Location == nil || parse.LineOf(r.Location) != location
-		})
+		clauses := slices.DeleteFunc(slices.Clone(c.GetRulesWithPrefix(ast.MustParseRef("data."+pkg))),
+			func(r *ast.Rule) bool {
+				return r.Location == nil || parse.LineOf(r.Location) != location
+			})
 		found = found || len(clauses) > 0
 		if anyBehind(c, clauses, func(r *ast.Rule) bool { return ruleLooksAt(r, part) }) {
 			return true
@@ -74,7 +81,9 @@ func (e *Engine) ClauseLooksAt(pkg, location, part string) bool {
 // ruleLooksAt reports whether a rule may look at a part of the input.
 func ruleLooksAt(r *ast.Rule, part string) bool {
 	found := false
-	visitRefs(r, func() { found = true }, func(_ ast.Ref, named string, ofInput bool) { found = found || ofInput && named == part })
+	visitRefs(r, func() { found = true }, func(_ ast.Ref, named string, ofInput bool) {
+		found = found || ofInput && named == part
+	})
 	return found
 }
 

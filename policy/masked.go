@@ -41,7 +41,8 @@ func (e *Engine) Masks(mark string) *Masks {
 }
 
 func (m *Masks) learn(module *ast.Module) {
-	wide := []string{ast.WalkBuiltin.Name, ast.JSONMarshal.Name, ast.JSONMarshalWithOptions.Name, ast.YAMLMarshal.Name, ast.Sprintf.Name}
+	wide := []string{ast.WalkBuiltin.Name, ast.JSONMarshal.Name, ast.JSONMarshalWithOptions.Name, ast.YAMLMarshal.Name,
+		ast.Sprintf.Name}
 	ast.WalkTerms(module, func(t *ast.Term) bool {
 		switch v := t.Value.(type) {
 		case ast.String:
@@ -106,7 +107,8 @@ func (m *Masks) reads(ctx context.Context, d *Document, pkg string, input ast.Va
 				continue
 			}
 			stop := m.engine.watch(b, pkg, m.engine.bounds.Timeout)
-			err := b.all.trace(q, question{input: input, now: d.now, tracer: w, budget: newBudget(ctx, m.engine.bounds)}, topdown.NewVirtualCache())
+			err := b.all.trace(q, question{input: input, now: d.now, tracer: w,
+				budget: newBudget(ctx, m.engine.bounds)}, topdown.NewVirtualCache())
 			stop()
 			if spent := exhausted(""); err != nil && !errors.As(err, &spent) {
 				return w.found, err

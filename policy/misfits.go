@@ -68,7 +68,9 @@ func (m *misfits) value(at input.Node, ref ast.Ref, t *ast.Term) {
 	if at.Schema == nil {
 		return
 	}
-	if want := at.Types(); len(want) > 0 && !slices.ContainsFunc(want, func(name string) bool { return isOf(t.Value, name) }) {
+	if want := at.Types(); len(want) > 0 && !slices.ContainsFunc(want, func(name string) bool {
+		return isOf(t.Value, name)
+	}) {
 		with := ""
 		if fields := at.Fields(); len(fields) > 0 && len(fields) <= parse.MaxOffered {
 			with = " with " + strings.Join(fields, ", ")

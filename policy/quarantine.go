@@ -60,7 +60,8 @@ func (q *quarantine) charge(pkg string, took time.Duration) {
 	}
 	q.mu.Unlock()
 	if tooMuch {
-		q.exclude(pkg, fmt.Sprintf("the policies of %s took more than %s in %s, over all worker deployments", pkg, maxCharge, quarantineTime))
+		q.exclude(pkg, fmt.Sprintf("the policies of %s took more than %s in %s, over all worker deployments", pkg,
+			maxCharge, quarantineTime))
 	}
 }
 

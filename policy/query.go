@@ -100,7 +100,9 @@ func (b *rulebook) prepare(c *ast.Compiler, data *documents) *policies {
 			switch {
 			case len(rules) == 0:
 				continue
-			case slices.ContainsFunc(rules, func(r *ast.Rule) bool { return r.Head.RuleKind() != ast.MultiValue || len(r.Ref()) != 4 }):
+			case slices.ContainsFunc(rules, func(r *ast.Rule) bool {
+				return r.Head.RuleKind() != ast.MultiValue || len(r.Ref()) != 4
+			}):
 				p.apart = append(p.apart, set.Name)
 			default:
 				together = append(together, set)
@@ -113,7 +115,9 @@ func (b *rulebook) prepare(c *ast.Compiler, data *documents) *policies {
 		q, err := prepareQuery(c, name, together)
 		b.addErrors(name, err)
 		q.places = p.places
-		p.whole, p.foreign = q, b.places(slices.DeleteFunc(all, func(r *ast.Rule) bool { return b.ours[r.Location.File] }))
+		p.whole, p.foreign = q, b.places(slices.DeleteFunc(all, func(r *ast.Rule) bool {
+			return b.ours[r.Location.File]
+		}))
 		out.packages[name] = p
 	}
 	return out
@@ -199,7 +203,8 @@ func (p *policies) run(q query, ask question) (out []reading, err error) {
 
 // query is a question to OPA's evaluator.
 func (p *policies) query(q query, ask question) *topdown.Query {
-	t := topdown.NewQuery(q.body).WithQueryCompiler(q.compiler).WithCompiler(p.compiler).WithStore(p.data.store).WithTransaction(p.data.txn).
+	t := topdown.NewQuery(q.body).WithQueryCompiler(q.compiler).WithCompiler(p.compiler).WithStore(p.data.store).
+		WithTransaction(p.data.txn).
 		WithBaseCache(p.data).WithInput(ast.NewTerm(ask.input)).WithTime(ask.now).WithCancel(ask.budget).
 		WithMetrics(metrics.NoOp())
 	if ask.tracer != nil {

@@ -27,7 +27,8 @@ func statusesIn(modules []*ast.Module) map[string]bool {
 	for _, m := range modules {
 		ast.WalkTerms(m, func(t *ast.Term) bool {
 			if s, ok := t.Value.(ast.String); ok {
-				if context, is := strings.CutPrefix(string(s), rollout.StatusFacts); is && context != "" && !strings.ContainsAny(context, " %") {
+				if context, is := strings.CutPrefix(string(s), rollout.StatusFacts); is && context != "" &&
+					!strings.ContainsAny(context, " %") {
 					out[context] = true
 				}
 			}

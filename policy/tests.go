@@ -213,7 +213,8 @@ func failureOf(trace []*topdown.Event, file string) *TestFailure {
 	if err := topdown.PrettyEvent(&text, last, topdown.PrettyEventOpts{PrettyVars: true}); err != nil {
 		return nil
 	}
-	return &TestFailure{Location: parse.LineOf(last.Location), Text: parse.Cut(unindented(text.String()), parse.MaxMessage)}
+	return &TestFailure{Location: parse.LineOf(last.Location),
+		Text: parse.Cut(unindented(text.String()), parse.MaxMessage)}
 }
 
 // unindented takes off what all lines begin with: an expression is shown from its own column on.
@@ -232,13 +233,15 @@ func unindented(text string) string {
 }
 
 func newRunner(store storage.Store, modules map[string]*ast.Module) *tester.Runner {
-	compiler := ast.NewCompiler().WithCapabilities(parse.Capabilities()).WithDefaultRegoVersion(ast.RegoV1).SetErrorLimit(parse.MaxProblems)
+	compiler := ast.NewCompiler().WithCapabilities(parse.Capabilities()).WithDefaultRegoVersion(ast.RegoV1).
+		SetErrorLimit(parse.MaxProblems)
 	return tester.NewRunner().SetParallel(1).SetDefaultRegoVersion(ast.RegoV1).SetCompiler(compiler).SetStore(store).
 		SetModules(modules).RaiseBuiltinErrors(true)
 }
 
 func testResult(r *tester.Result) TestResult {
-	t := TestResult{Package: strings.TrimPrefix(r.Package, "data."), Name: r.Name, Status: TestPassed, Duration: r.Duration}
+	t := TestResult{Package: strings.TrimPrefix(r.Package, "data."), Name: r.Name, Status: TestPassed,
+		Duration: r.Duration}
 	if r.Location != nil {
 		t.Location = parse.LineOf(r.Location)
 	}
@@ -248,7 +251,8 @@ func testResult(r *tester.Result) TestResult {
 		var e *topdown.Error
 		if errors.As(r.Error, &e) && e.Location != nil && e.Location.File != "" {
 			t.Message = parse.Cut(e.Code+": "+e.Message, parse.MaxMessage)
-			t.Failure = &TestFailure{Location: parse.LineOf(e.Location), Text: parse.Cut(string(e.Location.Text), parse.MaxMessage)}
+			t.Failure = &TestFailure{Location: parse.LineOf(e.Location),
+				Text: parse.Cut(string(e.Location.Text), parse.MaxMessage)}
 		}
 		if errors.Is(r.Error, context.DeadlineExceeded) {
 			t.Message = "timed out"

@@ -44,7 +44,8 @@ func shownName(m *ast.Module, ref ast.Ref) string { return parse.PackageName(m) 
 func testRef(r *ast.Rule) ast.Ref {
 	ref := r.Head.Ref().GroundPrefix()
 	for i, term := range ref {
-		if name := namePart(term); strings.HasPrefix(name, tester.TestPrefix) || strings.HasPrefix(name, tester.SkipTestPrefix) {
+		if name := namePart(term); strings.HasPrefix(name, tester.TestPrefix) ||
+			strings.HasPrefix(name, tester.SkipTestPrefix) {
 			return ref[:i+1]
 		}
 	}

@@ -22,8 +22,10 @@ func (e *Engine) waive(found []rollout.Finding, d *Document, buildID string) {
 		}
 		for j := range d.waivers {
 			w := &d.waivers[j]
-			if w.Spec.Rule == f.Rule && w.Spec.ExpiresAt.After(d.now) && d.inScope(w) && (w.Spec.Scope.BuildID == "" || w.Spec.Scope.BuildID == buildID) {
-				f.Waived = fmt.Sprintf("%s (%s, until %s: %s)", w.Metadata.Name, w.Spec.Approver, input.Instant(w.Spec.ExpiresAt.Time), w.Spec.Reason)
+			if w.Spec.Rule == f.Rule && w.Spec.ExpiresAt.After(d.now) && d.inScope(w) &&
+				(w.Spec.Scope.BuildID == "" || w.Spec.Scope.BuildID == buildID) {
+				f.Waived = fmt.Sprintf("%s (%s, until %s: %s)", w.Metadata.Name, w.Spec.Approver,
+					input.Instant(w.Spec.ExpiresAt.Time), w.Spec.Reason)
 				break
 			}
 		}
@@ -43,7 +45,8 @@ func (e *Engine) mayWaive(rule string) bool {
 
 func (d *Document) inScope(w *v1alpha1.Waiver) bool {
 	s := w.Spec.Scope
-	return (s.Environment == "" || s.Environment == d.environment) && (s.Deployment == "" || s.Deployment == d.deployment.String())
+	return (s.Environment == "" || s.Environment == d.environment) &&
+		(s.Deployment == "" || s.Deployment == d.deployment.String())
 }
 
 // uselessWaivers warns of waivers for the worker deployment that have no effect.
@@ -58,11 +61,13 @@ func (e *Engine) uselessWaivers(d *Document) []rollout.Finding {
 		switch {
 		case !w.Spec.ExpiresAt.After(d.now):
 			f.Rule = "waiver.expired"
-			f.Message = fmt.Sprintf("waiver %s of %s expired at %s and has no effect: delete it, or have it approved again",
+			f.Message = fmt.Sprintf(
+				"waiver %s of %s expired at %s and has no effect: delete it, or have it approved again",
 				w.Metadata.Name, w.Spec.Rule, input.Instant(w.Spec.ExpiresAt.Time))
 		case !e.mayWaive(w.Spec.Rule):
 			f.Rule = "waiver.refused"
-			f.Message = fmt.Sprintf("waiver %s has no effect: the bot's own configuration does not let %s be waived", w.Metadata.Name, w.Spec.Rule)
+			f.Message = fmt.Sprintf("waiver %s has no effect: the bot's own configuration does not let %s be waived",
+				w.Metadata.Name, w.Spec.Rule)
 		default:
 			continue
 		}

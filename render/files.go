@@ -38,7 +38,8 @@ func Files(plan rollout.Plan, record rollout.Record) ([]rollout.FileChange, erro
 		versions: slices.Clone(plan.Record.Versions),
 		changes:  map[string]rollout.FileChange{},
 	}
-	steps := []func() error{f.writeVersions, f.ignoreDraining, f.writeRouting, f.writeStatus, f.writeKustomization, f.readBack}
+	steps := []func() error{f.writeVersions, f.ignoreDraining, f.writeRouting, f.writeStatus, f.writeKustomization,
+		f.readBack}
 	if plan.Remove {
 		steps = []func() error{f.removeRecord}
 	}
@@ -98,7 +99,9 @@ func (f *filer) exists(name string) bool {
 
 func (f *filer) writeVersions() error {
 	for i, w := range f.plan.Versions {
-		if slices.ContainsFunc(f.plan.Versions[:i], func(o rollout.VersionWrite) bool { return o.BuildID == w.BuildID }) {
+		if slices.ContainsFunc(f.plan.Versions[:i], func(o rollout.VersionWrite) bool {
+			return o.BuildID == w.BuildID
+		}) {
 			return fmt.Errorf("version %q: written twice", w.BuildID)
 		}
 		if err := f.writeVersion(w); err != nil {
@@ -318,11 +321,13 @@ func (f *filer) writeRouting() error {
 		routing.KeepUnknown(old)
 	}
 	sealed := old != nil && f.exists(layout.Routing) && !old.Edited()
-	if sealed && reflect.DeepEqual(old.Spec, routing.Spec) { // as it mostly is, which is seen sooner than that the digest is the same
+	// as it mostly is, which is seen sooner than that the digest is the same
+	if sealed && reflect.DeepEqual(old.Spec, routing.Spec) {
 		return nil
 	}
 	routing.Seal()
-	if sealed && old.Metadata.Annotations[v1alpha1.AnnotationRoutingDigest] == routing.Metadata.Annotations[v1alpha1.AnnotationRoutingDigest] {
+	const digest = v1alpha1.AnnotationRoutingDigest
+	if sealed && old.Metadata.Annotations[digest] == routing.Metadata.Annotations[digest] {
 		return nil
 	}
 	data, err := yamlText(routing)

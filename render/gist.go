@@ -28,7 +28,8 @@ func Gist(file, data string) string {
 		}
 		meta := object.Metadata
 		meta.Labels, meta.Annotations = ownKeys(meta.Labels), ownKeys(meta.Annotations)
-		gist, err := json.Marshal([]any{object.APIVersion, object.Kind, meta, object.Spec, TransitionKey(object.Status)})
+		gist, err := json.Marshal([]any{object.APIVersion, object.Kind, meta, object.Spec,
+			TransitionKey(object.Status)})
 		if err != nil {
 			return data
 		}

@@ -33,7 +33,8 @@ func HealthOf(state rollout.State, verdict rollout.Effect, ramp v1alpha1.RampHea
 	case rollout.AwaitingApproval, rollout.ManualHold:
 		return Suspended
 	case rollout.PolicyHold:
-		if verdict == rollout.RollbackEffect { // a policy found the version bad, and no version before it can take its traffic
+		// a policy found the version bad, and no version before it can take its traffic
+		if verdict == rollout.RollbackEffect {
 			return Degraded
 		}
 		return Suspended
@@ -107,7 +108,8 @@ func HealthChanges(plan rollout.Plan, record rollout.Record) []string {
 
 // routed reports whether a version gets new workflows, or shall get them.
 func routed(r *v1alpha1.RoutingSpec, buildID string) bool {
-	return buildID == r.Desired.Current || r.Desired.Ramping != nil && buildID == r.Desired.Ramping.BuildID || r.Target != nil && buildID == r.Target.BuildID
+	return buildID == r.Desired.Current || r.Desired.Ramping != nil && buildID == r.Desired.Ramping.BuildID ||
+		r.Target != nil && buildID == r.Target.BuildID
 }
 
 // content is a file of a version as it is after the changes so far; false where it is not as the bot wrote it, or not

@@ -102,7 +102,8 @@ func (r *nodeReader) key(n *yamlv3.Node) (string, error) {
 }
 
 func scalarValue(n *yamlv3.Node) (any, error) {
-	const quoted = yamlv3.DoubleQuotedStyle | yamlv3.SingleQuotedStyle | yamlv3.LiteralStyle | yamlv3.FoldedStyle | yamlv3.TaggedStyle
+	const quoted = yamlv3.DoubleQuotedStyle | yamlv3.SingleQuotedStyle | yamlv3.LiteralStyle | yamlv3.FoldedStyle |
+		yamlv3.TaggedStyle
 	switch {
 	case n.Style&quoted != 0, plainSafe(n.Value):
 		return n.Value, nil
@@ -110,7 +111,8 @@ func scalarValue(n *yamlv3.Node) (any, error) {
 		return json.Number(n.Value), nil
 	case n.Value == "" || n.Value == "null":
 		return nil, nil
-	case strings.ContainsRune(n.Value, '\n'), len(n.Value) > len("2006-01-02T15:04:05.999999999+00:00") && !strings.ContainsRune("+-.0123456789", rune(n.Value[0])):
+	case strings.ContainsRune(n.Value, '\n'), len(n.Value) > len("2006-01-02T15:04:05.999999999+00:00") &&
+		!strings.ContainsRune("+-.0123456789", rune(n.Value[0])):
 		return n.Value, nil // no reader takes these for anything else; a number can be as long as it likes
 	}
 	raw, err := yaml.YAMLToJSON([]byte("v: " + n.Value))

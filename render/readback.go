@@ -40,7 +40,9 @@ func (f *filer) readBack() error {
 // reread decodes a file strictly and says why that fails, "" if it does not.
 func reread(name, data string, check func(any) string) string {
 	documents, problems := v1alpha1.Decode(name, []byte(data))
-	if at := slices.IndexFunc(problems, func(p v1alpha1.Problem) bool { return p.Severity == v1alpha1.Error }); at >= 0 {
+	if at := slices.IndexFunc(problems, func(p v1alpha1.Problem) bool {
+		return p.Severity == v1alpha1.Error
+	}); at >= 0 {
 		return problems[at].String()
 	}
 	if len(documents) != 1 {

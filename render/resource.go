@@ -36,7 +36,8 @@ const (
 // worker deployment's name has an underscore for it.
 func metricLabels(name rollout.Name, buildID, temporalNamespace string) map[string]string {
 	return map[string]string{
-		labelMetricDeployment: name.Namespace + "_" + name.Name, labelMetricBuildID: buildID, labelMetricNamespace: temporalNamespace,
+		labelMetricDeployment: name.Namespace + "_" + name.Name, labelMetricBuildID: buildID,
+		labelMetricNamespace: temporalNamespace,
 	}
 }
 
@@ -149,7 +150,8 @@ func (f *filer) writeResources(w rollout.VersionWrite, deployment string, hashes
 		ignoreHealth:      f.plan.Environment.CD.ByArgoCD() && !routed(f.plan.Record, w.BuildID)}
 	for _, x := range w.Resources {
 		file := rollout.ResourceFile(x.Template)
-		if !fs.ValidPath(file) || strings.Contains(file, "/") || file == layout.Deployment || file == layout.Kustomization {
+		if !fs.ValidPath(file) || strings.Contains(file, "/") || file == layout.Deployment ||
+			file == layout.Kustomization {
 			return fmt.Errorf("template %q has no name for a file", x.Template)
 		}
 		if x.Removes() {

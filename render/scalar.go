@@ -13,8 +13,9 @@ import (
 var (
 	// number covers integers and floats of YAML 1.1 and 1.2 with their underscores taken out: binary, octal,
 	// hexadecimal, base 60, exponents, and what YAML 1.1's own pattern allows beyond that (1.2.3 is a float to it).
-	number = regexp.MustCompile(`^[-+]?(0([bBoO][-+]?)?[0-7]+|0[xX][0-9a-fA-F]+|[0-9]+(:[0-9]+)+(\.[0-9]*)?|[0-9.]*([eE][-+]?[0-9]+)?)$`)
-	date   = regexp.MustCompile(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?$`)
+	number = regexp.MustCompile(
+		`^[-+]?(0([bBoO][-+]?)?[0-7]+|0[xX][0-9a-fA-F]+|[0-9]+(:[0-9]+)+(\.[0-9]*)?|[0-9.]*([eE][-+]?[0-9]+)?)$`)
+	date = regexp.MustCompile(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?$`)
 )
 
 var errNotUTF8 = errors.New("string is not valid UTF-8")
@@ -150,7 +151,8 @@ func ambiguous(s string) bool {
 func numeric(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
-		case '0' <= c && c <= '9', 'a' <= c && c <= 'f', 'A' <= c && c <= 'F', strings.IndexByte("_+-.:xXoOtTzZ ", c) >= 0:
+		case '0' <= c && c <= '9', 'a' <= c && c <= 'f', 'A' <= c && c <= 'F',
+			strings.IndexByte("_+-.:xXoOtTzZ ", c) >= 0:
 		default: // the many that are no number: 10m, 1Gi, -v; but for the words
 			return infinite(s) || date.MatchString(s)
 		}

@@ -107,7 +107,8 @@ func annotationsOf(object map[string]any) (map[string]any, error) {
 var fraction = regexp.MustCompile(`"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+Z"`)
 
 // statusManifest puts a status and its hash into an object and encodes it.
-func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatus, ramp v1alpha1.RampHealth) (string, error) {
+func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatus,
+	ramp v1alpha1.RampHealth) (string, error) {
 	raw, err := json.Marshal(status)
 	if err != nil {
 		return "", err
@@ -207,7 +208,8 @@ func decidedSince(before, now *v1alpha1.WorkerDeploymentStatus) *v1alpha1.Decisi
 		return &d
 	}
 	was := before.Decision
-	same := before.Conditions[0].Reason == now.Conditions[0].Reason && target(before) == target(now) && was.Action == d.Action && was.From == d.From && was.To == d.To &&
+	same := before.Conditions[0].Reason == now.Conditions[0].Reason && target(before) == target(now) &&
+		was.Action == d.Action && was.From == d.From && was.To == d.To &&
 		was.Verdict == d.Verdict && slices.Equal(was.Rules, d.Rules)
 	if same {
 		d.Since = was.Since
@@ -225,7 +227,8 @@ func target(status *v1alpha1.WorkerDeploymentStatus) string {
 
 // reasonsInGit are those whose messages say what is wrong with files in Git: they change only when a person changes
 // these.
-var reasonsInGit = []rollout.Reason{rollout.InvalidSpec, rollout.InvalidConfiguration, rollout.ConnectionNotFound, rollout.TemporalConnectionNotFound}
+var reasonsInGit = []rollout.Reason{rollout.InvalidSpec, rollout.InvalidConfiguration, rollout.ConnectionNotFound,
+	rollout.TemporalConnectionNotFound}
 
 // TransitionKey is what makes a status a new one: its conditions but for their times, and for their messages where
 // these say more than what is wrong in Git; the current version, the target and its step, the versions beside it and
@@ -259,7 +262,8 @@ func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 		Held                      []string
 		Unusable                  []v1alpha1.TemplateProblem `json:",omitempty"`
 		Pods                      []string                   `json:",omitempty"`
-	}{Unusable: status.UnusableTemplates, Conditions: conditions, Unrecorded: status.UnrecordedVersions, Held: heldBy(status)}
+	}{Unusable: status.UnusableTemplates, Conditions: conditions, Unrecorded: status.UnrecordedVersions,
+		Held: heldBy(status)}
 	for _, v := range status.DeprecatedVersions {
 		text := fmt.Sprintf("%s retired: %t", v.BuildID, v.Eligible != nil && *v.Eligible)
 		for _, e := range v.Evacuation {
@@ -307,7 +311,9 @@ func heldBy(status *v1alpha1.WorkerDeploymentStatus) []string {
 		said = append(said, d.Reasons...)
 	}
 	for i, text := range said {
-		words := slices.DeleteFunc(strings.Fields(text), func(word string) bool { return strings.ContainsFunc(word, unicode.IsDigit) })
+		words := slices.DeleteFunc(strings.Fields(text), func(word string) bool {
+			return strings.ContainsFunc(word, unicode.IsDigit)
+		})
 		said[i] = strings.Join(words, " ")
 	}
 	slices.Sort(said)

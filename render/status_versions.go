@@ -11,8 +11,8 @@ import (
 )
 
 // stages are the states of a version in the order in which it goes through them.
-var stages = []rollout.VersionStatus{rollout.StatusNotRegistered, rollout.StatusCreated, rollout.StatusInactive, rollout.StatusRamping, rollout.StatusCurrent, rollout.StatusDraining,
-	rollout.StatusDrained, rollout.StatusGone}
+var stages = []rollout.VersionStatus{rollout.StatusNotRegistered, rollout.StatusCreated, rollout.StatusInactive,
+	rollout.StatusRamping, rollout.StatusCurrent, rollout.StatusDraining, rollout.StatusDrained, rollout.StatusGone}
 
 // versionsMoved reports whether a version came to a later stage than the status before has it: once for each stage,
 // so that a state which comes and goes makes no commit of each time. One whose state was not known is told of again
@@ -35,7 +35,9 @@ func versionsMoved(before, now *v1alpha1.WorkerDeploymentStatus) bool {
 // newlyLeft are the versions that are left behind, and were not before.
 func newlyLeft(before, now *v1alpha1.WorkerDeploymentStatus) []v1alpha1.LeftBehind {
 	return slices.DeleteFunc(slices.Clone(now.LeftBehind), func(l v1alpha1.LeftBehind) bool {
-		return slices.ContainsFunc(before.LeftBehind, func(was v1alpha1.LeftBehind) bool { return was.BuildID == l.BuildID })
+		return slices.ContainsFunc(before.LeftBehind, func(was v1alpha1.LeftBehind) bool {
+			return was.BuildID == l.BuildID
+		})
 	})
 }
 
@@ -45,7 +47,8 @@ func StatesTold(before, now *v1alpha1.WorkerDeploymentStatus) []string {
 	if before == nil || now == nil || TransitionKey(before) != TransitionKey(now) || !versionsMoved(before, now) {
 		return nil
 	}
-	said := map[rollout.VersionStatus]string{rollout.StatusInactive: "registered", rollout.StatusDraining: "is draining", rollout.StatusDrained: "has drained",
+	said := map[rollout.VersionStatus]string{rollout.StatusInactive: "registered",
+		rollout.StatusDraining: "is draining", rollout.StatusDrained: "has drained",
 		rollout.StatusGone: "is gone from Temporal", rollout.StatusUnknown: "is not known any more"}
 	was, is := statesOf(before), statesOf(now)
 	var out []string

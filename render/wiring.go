@@ -62,7 +62,9 @@ func (w wiring) block(kept map[string]any, names v1alpha1.WorkerEnv, users []any
 	if tls := w.connection.TLS; tls != nil && tls.ServerName != "" {
 		block = append(block, variable(envServerName, tls.ServerName))
 	}
-	if w.connection.CACertSecret() != "" && !slices.ContainsFunc(users, func(v any) bool { return named(v, v1alpha1.CAPathEnv) }) {
+	if w.connection.CACertSecret() != "" && !slices.ContainsFunc(users, func(v any) bool {
+		return named(v, v1alpha1.CAPathEnv)
+	}) {
 		block = append(block, variable(v1alpha1.CAPathEnv, caCert))
 	}
 	auth := w.connection.Auth()
@@ -153,10 +155,12 @@ type secretVolume struct {
 func (w wiring) volumes() []secretVolume {
 	var out []secretVolume
 	if w.connection.Auth() == v1alpha1.AuthMutualTLS {
-		out = append(out, secretVolume{v1alpha1.TLSVolume, v1alpha1.TLSMountPath, map[string]any{"secretName": w.connection.MutualTLSSecretRef.Name}})
+		out = append(out, secretVolume{v1alpha1.TLSVolume, v1alpha1.TLSMountPath,
+			map[string]any{"secretName": w.connection.MutualTLSSecretRef.Name}})
 	}
 	if ca := w.connection.CACertSecret(); ca != "" { // of its Secret the pods see nothing else, such as a key
-		out = append(out, secretVolume{v1alpha1.CAVolume, v1alpha1.CAMountPath, map[string]any{"secretName": ca, "items": caItems()}})
+		out = append(out, secretVolume{v1alpha1.CAVolume, v1alpha1.CAMountPath,
+			map[string]any{"secretName": ca, "items": caItems()}})
 	}
 	return out
 }
@@ -203,7 +207,9 @@ func (w wiring) container(container map[string]any, hadCA bool, start func(env [
 		return nil, err
 	}
 	mounts = without(mounts, func(m map[string]any) bool {
-		return slices.ContainsFunc(had, func(name string) bool { return m["name"] == name && m["mountPath"] == mountPaths[name] })
+		return slices.ContainsFunc(had, func(name string) bool {
+			return m["name"] == name && m["mountPath"] == mountPaths[name]
+		})
 	})
 	for _, v := range w.volumes() {
 		mounts = append(slices.Clip(mounts), map[string]any{"name": v.name, "mountPath": v.path})
@@ -252,8 +258,8 @@ func splitBlock(env []any) (ours map[string]any, others []any) {
 		item, _ := v.(map[string]any)
 		name, _ := item["name"].(string)
 		switch name {
-		case envAddress, envNamespace, envDeployment, envBuildID, envServerName, envTLS, envKeyPath, envCertPath, envAPIKey,
-			envOldAddress, envOldBuildID, envOldKeyPath, envOldCertPath:
+		case envAddress, envNamespace, envDeployment, envBuildID, envServerName, envTLS, envKeyPath, envCertPath,
+			envAPIKey, envOldAddress, envOldBuildID, envOldKeyPath, envOldCertPath:
 			ours[name] = v
 		case v1alpha1.CAPathEnv:
 			if item["value"] == caCert {

@@ -121,7 +121,8 @@ func nameOf(conn v1alpha1.Connection) string {
 // configuration has for just that address. An address that the configuration has for the connection's name, or for all,
 // says how the bot reaches the server that it knows, and nothing about where the repository leads now.
 func (c Config) resolveThere(conn v1alpha1.Connection) resolved {
-	if r, err := c.resolve(conn); err == nil && (strings.EqualFold(r.HostPort, conn.Spec.HostPort) || r.source == "address "+conn.Spec.HostPort) {
+	if r, err := c.resolve(conn); err == nil && (strings.EqualFold(r.HostPort, conn.Spec.HostPort) ||
+		r.source == "address "+conn.Spec.HostPort) {
 		return r
 	}
 	own := Config{Connections: map[string]Address{}}
@@ -241,13 +242,15 @@ func keyPair(from TLS, now time.Time) (cert tls.Certificate, err error) {
 	case from.CertFile != "" && from.KeyFile != "":
 		cert, err = tls.LoadX509KeyPair(from.CertFile, from.KeyFile)
 	default:
-		return tls.Certificate{}, errors.New("a client certificate needs both a certificate and a key, both as files or both as text")
+		return tls.Certificate{}, errors.New("a client certificate needs both a certificate and a key, both as files " +
+			"or both as text")
 	}
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("read client certificate: %w", err)
 	}
 	if leaf := cert.Leaf; leaf != nil && now.After(leaf.NotAfter) {
-		return tls.Certificate{}, fmt.Errorf("client certificate %s expired at %s", cmp.Or(from.CertFile, "in a profile"), leaf.NotAfter.UTC().Format(time.RFC3339))
+		return tls.Certificate{}, fmt.Errorf("client certificate %s expired at %s",
+			cmp.Or(from.CertFile, "in a profile"), leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
 	return cert, nil
 }

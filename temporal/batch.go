@@ -62,7 +62,8 @@ func (s *session) readBatch(ctx context.Context, id string) rollout.BatchJob {
 		return job
 	}
 	job.StartedAt, job.EndedAt = instant(resp.GetStartTime()), instant(resp.GetCloseTime())
-	job.Total, job.Done, job.Failed = resp.GetTotalOperationCount(), resp.GetCompleteOperationCount(), resp.GetFailureOperationCount()
+	job.Total, job.Done, job.Failed = resp.GetTotalOperationCount(), resp.GetCompleteOperationCount(),
+		resp.GetFailureOperationCount()
 	switch resp.GetState() {
 	case enumspb.BATCH_OPERATION_STATE_RUNNING:
 		job.State = rollout.BatchRunning
@@ -81,12 +82,15 @@ func (o *observer) runningBatch(ctx context.Context) (string, error) {
 	var token []byte
 	for range maxPages {
 		resp, err := read(ctx, reading{o.session, visibility}, o.service().ListBatchOperations,
-			&workflowservice.ListBatchOperationsRequest{Namespace: o.namespace, PageSize: pageSize, NextPageToken: token})
+			&workflowservice.ListBatchOperationsRequest{Namespace: o.namespace, PageSize: pageSize,
+				NextPageToken: token})
 		if err != nil {
 			return "", fmt.Errorf("list batch jobs: %w", err)
 		}
 		for _, b := range resp.GetOperationInfo() {
-			asked := slices.ContainsFunc(o.ask.Batches, func(a rollout.BatchAsk) bool { return a.JobID == b.GetJobId() })
+			asked := slices.ContainsFunc(o.ask.Batches, func(a rollout.BatchAsk) bool {
+				return a.JobID == b.GetJobId()
+			})
 			if b.GetState() == enumspb.BATCH_OPERATION_STATE_RUNNING && !asked {
 				return b.GetJobId(), nil
 			}
@@ -175,12 +179,14 @@ func movable(version string) error {
 	case rollout.Yes:
 		return nil
 	case rollout.No:
-		return fmt.Errorf("moving workflows needs Temporal %s or later, this server is %s: upgrade it, or leave moveTo out", needed.Release(), version)
+		return fmt.Errorf("moving workflows needs Temporal %s or later, this server is %s: upgrade it, or leave "+
+			"moveTo out", needed.Release(), version)
 	}
 	return fmt.Errorf("moving workflows needs Temporal %s, and this server's version is %q", needed.Release(), version)
 }
 
-func (s *session) batchRequest(deployment string, start rollout.BatchStart) (*workflowservice.StartBatchOperationRequest, error) {
+func (s *session) batchRequest(deployment string, start rollout.BatchStart) (
+	*workflowservice.StartBatchOperationRequest, error) {
 	query, err := openQuery(deployment, start.BuildID, rollout.Yes)
 	if err != nil {
 		return nil, err
@@ -190,7 +196,8 @@ func (s *session) batchRequest(deployment string, start rollout.BatchStart) (*wo
 	}
 	req := &workflowservice.StartBatchOperationRequest{
 		Namespace: s.namespace, JobId: start.Job.JobID, VisibilityQuery: query,
-		Reason: fmt.Sprintf("rampart: stage %s of evacuating version %s of %s", start.Job.Stage, start.BuildID, deployment),
+		Reason: fmt.Sprintf("rampart: stage %s of evacuating version %s of %s", start.Job.Stage, start.BuildID,
+			deployment),
 	}
 	switch start.Job.Stage {
 	case v1alpha1.EvacuateBySignal:
@@ -223,10 +230,12 @@ func moveTo(deployment string, start rollout.BatchStart) *batchpb.BatchOperation
 	return &batchpb.BatchOperationUpdateWorkflowExecutionOptions{
 		Identity:   start.Identity,
 		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"versioning_override"}},
-		WorkflowExecutionOptions: &workflowpb.WorkflowExecutionOptions{VersioningOverride: &workflowpb.VersioningOverride{
-			Override: &workflowpb.VersioningOverride_OneTime{OneTime: &workflowpb.VersioningOverride_OneTimeOverride{
-				TargetDeploymentVersion: version(deployment, start.Job.Target),
+		WorkflowExecutionOptions: &workflowpb.WorkflowExecutionOptions{
+			VersioningOverride: &workflowpb.VersioningOverride{
+				Override: &workflowpb.VersioningOverride_OneTime{
+					OneTime: &workflowpb.VersioningOverride_OneTimeOverride{
+						TargetDeploymentVersion: version(deployment, start.Job.Target),
+					}},
 			}},
-		}},
 	}
 }

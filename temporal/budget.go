@@ -93,7 +93,8 @@ type limiter struct {
 
 func newLimiter(namespace string, b Budget) *limiter {
 	b = b.withDefaults()
-	l := &limiter{namespace: namespace, part: 1, slots: semaphore.NewWeighted(allSlots), full: map[bucket]rate.Limit{}, buckets: map[bucket]*rate.Limiter{}}
+	l := &limiter{namespace: namespace, part: 1, slots: semaphore.NewWeighted(allSlots), full: map[bucket]rate.Limit{},
+		buckets: map[bucket]*rate.Limiter{}}
 	for kind, r := range map[bucket]Rate{
 		describing: b.Describe, queues: b.Queue, visibility: b.Visibility, changing: b.Change,
 	} {
@@ -125,7 +126,8 @@ func (l *limiter) acquire(ctx context.Context, kind bucket) error {
 // would get all that it asks for. free gives the slot back.
 func (l *limiter) slot(ctx context.Context) (free func(), err error) {
 	room := allSlots / int64(max(1, l.buckets[describing].Limit()))
-	if !l.slots.TryAcquire(room) && l.slots.Acquire(ctx, room) != nil { // a slot that is free can be had after the context's end
+	// a slot that is free can be had after the context's end
+	if !l.slots.TryAcquire(room) && l.slots.Acquire(ctx, room) != nil {
 		return nil, &BudgetError{Kind: string(describing), Namespace: l.namespace}
 	}
 	return func() { l.slots.Release(room) }, nil

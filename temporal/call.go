@@ -139,7 +139,8 @@ func once[Req, Resp any](ctx context.Context, s *session, method rpc[Req, Resp],
 		s.pool.evict(s.conn)
 	case rateLimited(err):
 		if s.limits.exhausted(time.Now()) {
-			s.pool.cfg.Log.WarnContext(ctx, "Temporal was asked too much: the namespace is asked less often", "temporalNamespace", s.namespace, "error", err)
+			s.pool.cfg.Log.WarnContext(ctx, "Temporal was asked too much: the namespace is asked less often",
+				"temporalNamespace", s.namespace, "error", err)
 		}
 	}
 	switch {

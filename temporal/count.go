@@ -18,7 +18,8 @@ import (
 
 // notClosed leaves out the states that are known as closed: paused workflows, and states that a later server may add,
 // are open.
-const notClosed = "ExecutionStatus NOT IN ('Completed', 'Failed', 'Canceled', 'Terminated', 'ContinuedAsNew', 'TimedOut')"
+const notClosed = "ExecutionStatus NOT IN ('Completed', 'Failed', 'Canceled', 'Terminated', 'ContinuedAsNew', " +
+	"'TimedOut')"
 
 // quote makes a string literal of the visibility query language. A value that some server would not find by it is an
 // error, so that it counts as unknown and not as 0: the server trims quotes off both ends of what a literal says, and
@@ -161,7 +162,8 @@ func (o *observer) count(ctx context.Context, query string, err error) rollout.C
 	return rollout.Counted(resp.GetCount())
 }
 
-func (s *session) countWorkflows(ctx context.Context, query string) (*workflowservice.CountWorkflowExecutionsResponse, error) {
+func (s *session) countWorkflows(ctx context.Context,
+	query string) (*workflowservice.CountWorkflowExecutionsResponse, error) {
 	resp, err := read(ctx, reading{s, visibility}, s.service().CountWorkflowExecutions,
 		&workflowservice.CountWorkflowExecutionsRequest{Namespace: s.namespace, Query: query})
 	if err != nil {

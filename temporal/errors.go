@@ -21,7 +21,8 @@ type StaleError struct {
 
 // Error names both routings.
 func (e *StaleError) Error() string {
-	return fmt.Sprintf("routing was moved: decided on %s, found %s", describeRouting(e.Basis), describeRouting(e.Actual))
+	return fmt.Sprintf("routing was moved: decided on %s, found %s", describeRouting(e.Basis),
+		describeRouting(e.Actual))
 }
 
 // Is makes it one of the errors that say that a plan is thrown away and made again.
@@ -36,7 +37,8 @@ type MissingQueueError struct {
 
 // Error names the task queue.
 func (e *MissingQueueError) Error() string {
-	return fmt.Sprintf("version %s does not serve the %s task queue %s, and leaving it behind was not approved", e.BuildID, strings.ToLower(string(e.Queue.Type)), e.Queue.Name)
+	return fmt.Sprintf("version %s does not serve the %s task queue %s, and leaving it behind was not approved",
+		e.BuildID, strings.ToLower(string(e.Queue.Type)), e.Queue.Name)
 }
 
 // Is makes it one of the errors that say that a plan is thrown away and made again.
@@ -190,5 +192,6 @@ func describeRouting(r rollout.RoutingConfig) string {
 	if !r.HasRamp {
 		return fmt.Sprintf("current %s (revision %d)", name(r.Current), r.Revision)
 	}
-	return fmt.Sprintf("current %s, %s at %s (revision %d)", name(r.Current), name(r.Ramping), rollout.Percent(float64(r.Percentage)), r.Revision)
+	return fmt.Sprintf("current %s, %s at %s (revision %d)", name(r.Current), name(r.Ramping),
+		rollout.Percent(float64(r.Percentage)), r.Revision)
 }

@@ -88,7 +88,8 @@ const (
 
 // StartGate starts a test workflow pinned to the gate's version. One that was started before, in whatever state it is
 // now, gives no error and stays as it is.
-func (p *Pool) StartGate(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string, start rollout.GateStart) error {
+func (p *Pool) StartGate(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string,
+	start rollout.GateStart) error {
 	id := start.Gate.WorkflowID(start.TaskQueue)
 	fail := func(err error) error { return fmt.Errorf("start gate %s: %w", id, err) }
 	s, err := p.session(conn, temporalNamespace)

@@ -41,10 +41,11 @@ func (p *Pool) SetManager(ctx context.Context, on rollout.Subject, call ManagerC
 	case !bytes.Equal(m.at.token, call.Token):
 		return fail(&StaleError{Basis: m.at.routing, Actual: m.at.routing})
 	}
+	to := &workflowservice.SetWorkerDeploymentManagerRequest_ManagerIdentity{ManagerIdentity: call.To}
 	_, err = write(ctx, writing{s, SiteSetManager}, s.service().SetWorkerDeploymentManager,
 		&workflowservice.SetWorkerDeploymentManagerRequest{
 			Namespace: s.namespace, DeploymentName: name, Identity: on.Identity, ConflictToken: call.Token,
-			NewManagerIdentity: &workflowservice.SetWorkerDeploymentManagerRequest_ManagerIdentity{ManagerIdentity: call.To},
+			NewManagerIdentity: to,
 		})
 	if err == nil {
 		return nil

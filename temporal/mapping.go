@@ -26,7 +26,8 @@ const MarkKey = "rampart.dev/turned-back"
 const maxMark = 512
 
 // errOldServer says that the structured version fields are missing. The string fields of older servers are not read.
-var errOldServer = errors.New("the server does not give versions as deployment name and build ID: Temporal 1.29 or newer is needed")
+var errOldServer = errors.New("the server does not give versions as deployment name and build ID: Temporal 1.29 or " +
+	"newer is needed")
 
 // unversioned is how string fields name workers without a version.
 const unversioned = "__unversioned__"
@@ -66,7 +67,8 @@ func routingOf(c *deploymentpb.RoutingConfig) (rollout.RoutingConfig, error) {
 }
 
 // versionsOf maps version summaries, sorted by build ID.
-func versionsOf(summaries []*deploymentpb.WorkerDeploymentInfo_WorkerDeploymentVersionSummary) ([]rollout.VersionObservation, error) {
+func versionsOf(summaries []*deploymentpb.WorkerDeploymentInfo_WorkerDeploymentVersionSummary) (
+	[]rollout.VersionObservation, error) {
 	var out []rollout.VersionObservation
 	for _, s := range summaries {
 		build := s.GetDeploymentVersion().GetBuildId()

@@ -71,7 +71,8 @@ func (s *session) nearby(ctx context.Context) (*nearby, error) {
 	}
 	workers, err := s.unversionedWorkers(ctx)
 	if err != nil {
-		s.pool.cfg.Log.DebugContext(ctx, "workers not listed", "temporalNamespace", s.namespace, "error", err) // servers before 1.30 cannot
+		// servers before 1.30 cannot
+		s.pool.cfg.Log.DebugContext(ctx, "workers not listed", "temporalNamespace", s.namespace, "error", err)
 	}
 	known = &nearby{at: now, builds: builds, unversioned: workers}
 	s.pool.mu.Lock()
@@ -87,7 +88,8 @@ func (s *session) buildsOfDeployments(ctx context.Context) (map[string][]string,
 	var token []byte
 	for range maxPages {
 		resp, err := read(ctx, reading{s, visibility}, s.service().ListWorkerDeployments,
-			&workflowservice.ListWorkerDeploymentsRequest{Namespace: s.namespace, PageSize: pageSize, NextPageToken: token})
+			&workflowservice.ListWorkerDeploymentsRequest{Namespace: s.namespace, PageSize: pageSize,
+				NextPageToken: token})
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +113,8 @@ func (s *session) buildsOfDeployments(ctx context.Context) (map[string][]string,
 // many.
 func (s *session) unversionedWorkers(ctx context.Context) ([]unversionedWorker, error) {
 	resp, err := read(ctx, reading{s, queues}, s.service().ListWorkers,
-		&workflowservice.ListWorkersRequest{Namespace: s.namespace, PageSize: pageSize, Query: "DeploymentName IS NULL"})
+		&workflowservice.ListWorkersRequest{Namespace: s.namespace, PageSize: pageSize,
+			Query: "DeploymentName IS NULL"})
 	if err != nil {
 		return nil, err
 	}

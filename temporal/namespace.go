@@ -25,15 +25,18 @@ type namespaceID struct {
 // NamespaceAt gives the ID of a Temporal namespace at a connection's own address, whatever address the bot's
 // configuration has for the connection by its name. Credentials go there only if the configuration has them for just
 // that address.
-func (p *Pool) NamespaceAt(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) rollout.NamespaceThere {
+func (p *Pool) NamespaceAt(ctx context.Context, conn v1alpha1.Connection,
+	temporalNamespace string) rollout.NamespaceThere {
 	out := rollout.NamespaceThere{HostPort: conn.Spec.HostPort, TemporalNamespace: temporalNamespace}
 	s, err := p.sessionAt(p.cfg.resolveThere(conn), temporalNamespace)
 	if err == nil {
 		out.ID, err = s.namespaceID(ctx)
 	}
 	if err != nil {
-		p.cfg.Log.WarnContext(ctx, "namespace not read", "temporalNamespace", temporalNamespace, "address", conn.Spec.HostPort, "error", err)
-		out.Problem = problem(fmt.Sprintf("describe Temporal namespace %s at %s", temporalNamespace, conn.Spec.HostPort), err).Message
+		p.cfg.Log.WarnContext(ctx, "namespace not read", "temporalNamespace", temporalNamespace, "address",
+			conn.Spec.HostPort, "error", err)
+		out.Problem = problem(fmt.Sprintf("describe Temporal namespace %s at %s", temporalNamespace,
+			conn.Spec.HostPort), err).Message
 	}
 	return out
 }
@@ -60,7 +63,8 @@ func (s *session) namespaceID(ctx context.Context) (string, error) {
 	if ok && young(known.at, now, namespaceKeptFor) {
 		return known.id, known.err
 	}
-	resp, err := read(ctx, reading{s, describing}, s.service().DescribeNamespace, &workflowservice.DescribeNamespaceRequest{Namespace: s.namespace})
+	resp, err := read(ctx, reading{s, describing}, s.service().DescribeNamespace,
+		&workflowservice.DescribeNamespaceRequest{Namespace: s.namespace})
 	id := resp.GetNamespaceInfo().GetId()
 	if err == nil && id == "" {
 		err = errors.New("describe namespace: the answer has no ID")

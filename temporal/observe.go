@@ -23,7 +23,8 @@ func (p *Pool) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollou
 	failed := func(err error) rollout.Observation {
 		what := "read worker deployment " + ask.Deployment.String()
 		if !errors.Is(err, rollout.ErrBusy) && !errors.Is(err, context.Canceled) {
-			p.cfg.Log.WarnContext(ctx, "Temporal not read", "deployment", ask.Deployment.String(), "connection", nameOf(conn), "error", err)
+			p.cfg.Log.WarnContext(ctx, "Temporal not read", "deployment", ask.Deployment.String(), "connection",
+				nameOf(conn), "error", err)
 		}
 		return rollout.Observation{At: at, Problem: problem(what, err)}
 	}
@@ -103,7 +104,8 @@ func (o *observer) describe(ctx context.Context) error {
 }
 
 // describeDeployment is the one call that gives nearly everything. An empty answer is an error.
-func (s *session) describeDeployment(ctx context.Context, deployment string) (*workflowservice.DescribeWorkerDeploymentResponse, error) {
+func (s *session) describeDeployment(ctx context.Context,
+	deployment string) (*workflowservice.DescribeWorkerDeploymentResponse, error) {
 	resp, err := read(ctx, reading{s, describing}, s.service().DescribeWorkerDeployment,
 		&workflowservice.DescribeWorkerDeploymentRequest{Namespace: s.namespace, DeploymentName: deployment})
 	if err != nil {
@@ -153,9 +155,11 @@ func (o *observer) describeVersions(ctx context.Context) {
 			o.log.WarnContext(ctx, "version not read", "buildID", build, "error", err)
 			continue
 		}
-		if is := resp.GetWorkerDeploymentVersionInfo().GetDrainageInfo(); instant(is.GetLastCheckedTime()).After(v.DrainageCheckedAt) {
+		if is := resp.GetWorkerDeploymentVersionInfo().GetDrainageInfo(); instant(is.GetLastCheckedTime()).
+			After(v.DrainageCheckedAt) {
 			v.Drainage = drainageOf(is.GetStatus())
-			v.DrainageChangedAt, v.DrainageCheckedAt = instant(is.GetLastChangedTime()), instant(is.GetLastCheckedTime())
+			v.DrainageChangedAt, v.DrainageCheckedAt = instant(is.GetLastChangedTime()),
+				instant(is.GetLastCheckedTime())
 		}
 		found, err := queuesOf(resp)
 		if err != nil {
@@ -173,9 +177,11 @@ func (o *observer) describeVersions(ctx context.Context) {
 	}
 }
 
-func (s *session) describeVersion(ctx context.Context, deployment, build string) (*workflowservice.DescribeWorkerDeploymentVersionResponse, error) {
+func (s *session) describeVersion(ctx context.Context, deployment,
+	build string) (*workflowservice.DescribeWorkerDeploymentVersionResponse, error) {
 	resp, err := read(ctx, reading{s, describing}, s.service().DescribeWorkerDeploymentVersion,
-		&workflowservice.DescribeWorkerDeploymentVersionRequest{Namespace: s.namespace, DeploymentVersion: version(deployment, build)})
+		&workflowservice.DescribeWorkerDeploymentVersionRequest{Namespace: s.namespace,
+			DeploymentVersion: version(deployment, build)})
 	if err != nil {
 		return nil, fmt.Errorf("describe version %s: %w", build, err)
 	}
@@ -206,7 +212,8 @@ func (p *Pool) List(ctx context.Context, conn v1alpha1.Connection, temporalNames
 	var token []byte
 	for range maxPages {
 		resp, err := read(ctx, reading{s, visibility}, s.service().ListWorkerDeployments,
-			&workflowservice.ListWorkerDeploymentsRequest{Namespace: temporalNamespace, PageSize: pageSize, NextPageToken: token})
+			&workflowservice.ListWorkerDeploymentsRequest{Namespace: temporalNamespace, PageSize: pageSize,
+				NextPageToken: token})
 		if err != nil {
 			return fail(err)
 		}

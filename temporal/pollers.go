@@ -30,7 +30,8 @@ func (o *observer) readPollers(ctx context.Context) {
 		}
 	}
 	for _, name := range sortedKeys(names) {
-		r := queueReader{session: o.session, deployment: o.deployment, name: name, builds: builds, types: o.typesOf(name)}
+		r := queueReader{session: o.session, deployment: o.deployment, name: name, builds: builds,
+			types: o.typesOf(name)}
 		seen, err := r.read(ctx)
 		if err != nil {
 			o.log.WarnContext(ctx, "pollers not read", "taskQueue", name, "error", err)
@@ -45,7 +46,8 @@ func (o *observer) readPollers(ctx context.Context) {
 // warnOfClock says by how much the clocks differ.
 func (o *observer) warnOfClock(ctx context.Context) {
 	if o.ahead > 0 && o.pool.warnsOfClock(limiterKey{o.conn.address.HostPort, o.namespace}) {
-		o.log.WarnContext(ctx, "Temporal's clock is ahead of ours: pollers count as unknown", "ahead", o.ahead.Round(time.Second).String(), "tolerated", rollout.ClockTolerance.String())
+		o.log.WarnContext(ctx, "Temporal's clock is ahead of ours: pollers count as unknown", "ahead",
+			o.ahead.Round(time.Second).String(), "tolerated", rollout.ClockTolerance.String())
 	}
 }
 
@@ -76,9 +78,10 @@ func (o *observer) fillWorkers(seen polls) {
 		}
 		v.Workers = map[string]rollout.Pollers{}
 		for _, name := range o.ask.Workers {
-			own := o.judged(pollersOf(slices.DeleteFunc(slices.Clone(seen.versions[v.BuildID]), func(p *taskqueuepb.PollerInfo) bool {
-				return podOf(hostOf(p.GetIdentity()), o.ask.Workers) != name
-			})))
+			own := o.judged(pollersOf(slices.DeleteFunc(slices.Clone(seen.versions[v.BuildID]),
+				func(p *taskqueuepb.PollerInfo) bool {
+					return podOf(hostOf(p.GetIdentity()), o.ask.Workers) != name
+				})))
 			if own.Count == 0 && seen.err != nil {
 				own = rollout.Pollers{Reason: seen.err.Error()}
 			}
@@ -95,7 +98,8 @@ func (o *observer) judged(p rollout.Pollers) rollout.Pollers {
 		return p
 	}
 	o.ahead = max(o.ahead, ahead)
-	return rollout.Pollers{Reason: fmt.Sprintf("Temporal's clock is %s ahead of ours, so that it is not known how old a poll is: set the clock of the bot's machine, or of Temporal's",
+	return rollout.Pollers{Reason: fmt.Sprintf("Temporal's clock is %s ahead of ours, so that it is not known how "+
+		"old a poll is: set the clock of the bot's machine, or of Temporal's",
 		ahead.Round(time.Second))}
 }
 
@@ -125,7 +129,9 @@ func (o *observer) typesOf(name string) []enumspb.TaskQueueType {
 	var out []enumspb.TaskQueueType
 	for _, t := range queueTypes {
 		for _, v := range o.obs.Versions {
-			if slices.ContainsFunc(v.Queues, func(q rollout.TaskQueue) bool { return q.Name == name && q.Type == t.name }) {
+			if slices.ContainsFunc(v.Queues, func(q rollout.TaskQueue) bool {
+				return q.Name == name && q.Type == t.name
+			}) {
 				out = append(out, t.pb)
 				break
 			}
@@ -190,7 +196,8 @@ func (r queueReader) read(ctx context.Context) (map[rollout.QueueType]queuePolle
 		if !slices.Contains(r.types, t.pb) {
 			continue
 		}
-		at := queuePollers{versions: map[string][]*taskqueuepb.PollerInfo{}, backlogs: map[string]rollout.Backlog{}, others: map[string]bool{}}
+		at := queuePollers{versions: map[string][]*taskqueuepb.PollerInfo{}, backlogs: map[string]rollout.Backlog{},
+			others: map[string]bool{}}
 		for _, build := range r.builds {
 			name := versionName(r.deployment, build)
 			at.versions[build], at.backlogs[build] = pollersIn(all, name, t.pb), backlogIn(all, name, t.pb)
@@ -207,18 +214,21 @@ func (r queueReader) read(ctx context.Context) (map[rollout.QueueType]queuePolle
 // versionName is how version strings name a version.
 func versionName(deployment, build string) string { return deployment + ":" + build }
 
-func pollersIn(resp *workflowservice.DescribeTaskQueueResponse, name string, kind enumspb.TaskQueueType) []*taskqueuepb.PollerInfo {
+func pollersIn(resp *workflowservice.DescribeTaskQueueResponse, name string,
+	kind enumspb.TaskQueueType) []*taskqueuepb.PollerInfo {
 	//nolint:staticcheck // deprecated: see allPartitions.
 	return resp.GetVersionsInfo()[name].GetTypesInfo()[int32(kind)].GetPollers()
 }
 
-func backlogIn(resp *workflowservice.DescribeTaskQueueResponse, name string, kind enumspb.TaskQueueType) rollout.Backlog {
+func backlogIn(resp *workflowservice.DescribeTaskQueueResponse, name string,
+	kind enumspb.TaskQueueType) rollout.Backlog {
 	//nolint:staticcheck // deprecated: see allPartitions.
 	s := resp.GetVersionsInfo()[name].GetTypesInfo()[int32(kind)].GetStats()
 	if s == nil {
 		return rollout.Backlog{}
 	}
-	return rollout.Backlog{Known: true, Count: s.GetApproximateBacklogCount(), Age: s.GetApproximateBacklogAge().AsDuration(),
+	return rollout.Backlog{Known: true, Count: s.GetApproximateBacklogCount(),
+		Age:     s.GetApproximateBacklogAge().AsDuration(),
 		AddRate: float64(s.GetTasksAddRate()), DispatchRate: float64(s.GetTasksDispatchRate())}
 }
 

@@ -80,7 +80,8 @@ func New(cfg Config) *Pool {
 	if cfg.OnCall == nil {
 		cfg.OnCall = func(string, codes.Code, time.Duration) {}
 	}
-	return &Pool{cfg: cfg, conns: map[string]*connection{}, limiters: map[limiterKey]*limiter{}, lists: map[limiterKey]*rollout.Listing{},
+	return &Pool{cfg: cfg, conns: map[string]*connection{}, limiters: map[limiterKey]*limiter{},
+		lists:  map[limiterKey]*rollout.Listing{},
 		warned: map[limiterKey]time.Time{}, nearby: map[limiterKey]*nearby{}, namespaces: map[string]namespaceID{},
 		versions: map[string]serverVersion{}}
 }
@@ -216,12 +217,13 @@ func newClient(a Address, now time.Time, onCall func(string, codes.Code, time.Du
 		HostPort: "dns:///" + a.HostPort,
 		Logger:   sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 		ConnectionOptions: client.ConnectionOptions{
-			TLS: config, Authority: a.Authority, MaxPayloadSize: maxMessage, GrpcCompression: &client.GrpcCompressionNone{},
-			DisableKeepAlivePermitWithoutStream: true,
+			TLS: config, Authority: a.Authority, MaxPayloadSize: maxMessage,
+			GrpcCompression: &client.GrpcCompressionNone{}, DisableKeepAlivePermitWithoutStream: true,
 			DialOptions: []grpc.DialOption{
-				grpc.WithChainUnaryInterceptor(observed(onCall)), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
-				grpc.WithConnectParams(grpc.ConnectParams{
-					Backoff:           backoff.Config{BaseDelay: reconnectBase, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnectMax},
+				grpc.WithChainUnaryInterceptor(observed(onCall)), grpc.WithDisableServiceConfig(),
+				grpc.WithDisableRetry(), grpc.WithConnectParams(grpc.ConnectParams{
+					Backoff: backoff.Config{BaseDelay: reconnectBase, Multiplier: 1.6, Jitter: 0.2,
+						MaxDelay: reconnectMax},
 					MinConnectTimeout: callTimeout / 2,
 				}),
 			},
@@ -256,7 +258,8 @@ func young(at, now time.Time, keptFor time.Duration) bool {
 
 // observed tells of each call.
 func observed(onCall func(method string, code codes.Code, took time.Duration)) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+		opts ...grpc.CallOption) error {
 		start := time.Now()
 		err := invoke(ctx, method, req, reply, cc, opts...)
 		onCall(path.Base(method), status.Code(err), time.Since(start))

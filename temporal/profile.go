@@ -30,7 +30,9 @@ func Profile(file, name string) (Address, error) {
 		return a, nil
 	}
 	if t.DisableHostVerification {
-		return Address{}, fmt.Errorf("profile %q of Temporal's CLI: tls.disable_host_verification: servers are always verified; name the authority (server_ca_cert_path) and the name in the certificate (server_name)", name)
+		return Address{}, fmt.Errorf("profile %q of Temporal's CLI: tls.disable_host_verification: servers are "+
+			"always verified; name the authority (server_ca_cert_path) and the name in the certificate (server_name)",
+			name)
 	}
 	a.ServerName = t.ServerName
 	a.TLS = TLS{Mode: TLSOn, CertFile: t.ClientCertPath, KeyFile: t.ClientKeyPath, CAFile: t.ServerCACertPath,

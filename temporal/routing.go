@@ -65,7 +65,8 @@ func (m *mover) mayLeave(ctx context.Context, call rollout.RoutingCall) error {
 			return err
 		}
 		for _, q := range left {
-			if !slices.Contains(call.LeavesBehind, v1alpha1.RecordedQueue{Name: q.Name, Type: v1alpha1.QueueType(q.Type)}) {
+			if !slices.Contains(call.LeavesBehind,
+				v1alpha1.RecordedQueue{Name: q.Name, Type: v1alpha1.QueueType(q.Type)}) {
 				return &MissingQueueError{BuildID: step.BuildID, Queue: q}
 			}
 		}
@@ -322,11 +323,13 @@ func (m *mover) nameLeftBehind(ctx context.Context, now rollout.RoutingConfig, b
 		return
 	}
 	for _, q := range left {
-		m.log.WarnContext(ctx, "task queue left behind: its tasks go to unversioned workers", "buildID", build, "taskQueue", q.Name, "type", q.Type)
+		m.log.WarnContext(ctx, "task queue left behind: its tasks go to unversioned workers", "buildID", build,
+			"taskQueue", q.Name, "type", q.Type)
 	}
 }
 
-func queuesMissing(leaving, taking *workflowservice.DescribeWorkerDeploymentVersionResponse) ([]rollout.TaskQueue, error) {
+func queuesMissing(leaving, taking *workflowservice.DescribeWorkerDeploymentVersionResponse) (
+	[]rollout.TaskQueue, error) {
 	had, err := queuesOf(leaving)
 	if err != nil {
 		return nil, err
@@ -347,7 +350,8 @@ func (m *mover) mark(ctx context.Context, reasons map[string]string) {
 	for _, build := range sortedKeys(reasons) {
 		data, err := json.Marshal(reasons[build])
 		if err == nil {
-			_, err = write(ctx, writing{m.session, SiteMarkTurnedBack}, m.service().UpdateWorkerDeploymentVersionMetadata,
+			_, err = write(ctx, writing{m.session, SiteMarkTurnedBack},
+				m.service().UpdateWorkerDeploymentVersionMetadata,
 				&workflowservice.UpdateWorkerDeploymentVersionMetadataRequest{
 					Namespace: m.namespace, DeploymentVersion: version(m.deployment, build), Identity: m.identity,
 					UpsertEntries: map[string]*commonpb.Payload{MarkKey: jsonPayload(data)},

@@ -18,11 +18,13 @@ func (p *Pool) TakesSecrets(conn v1alpha1.Connection) error {
 	}
 	name := nameOf(conn)
 	if r.source == "repository" || r.source == "connection "+name && p.cfg.Connections[name].HostPort == "" {
-		return fmt.Errorf("a Secret goes only to an address that the bot's own configuration names, and %s of connection %s is the repository's: "+
+		return fmt.Errorf("a Secret goes only to an address that the bot's own configuration names, and %s of "+
+			"connection %s is the repository's: "+
 			"add %[1]s to the file of --temporal-connections, or use --temporal-address", r.HostPort, name)
 	}
 	if !r.encrypted() && !loopback(r.HostPort) {
-		return fmt.Errorf("a Secret goes only over TLS, and the connection to %s has none: turn it on in the bot's configuration of the address", r.HostPort)
+		return fmt.Errorf("a Secret goes only over TLS, and the connection to %s has none: turn it on in the bot's "+
+			"configuration of the address", r.HostPort)
 	}
 	return nil
 }

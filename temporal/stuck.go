@@ -51,12 +51,14 @@ func (o *observer) countStuck(ctx context.Context) {
 	}
 	if until := o.obs.At.Add(-firstTask); !ask.Since.IsZero() && (err != nil || until.After(ask.Since)) {
 		// A workflow that is to begin later (cron, start delay) waits for nothing yet.
-		query := fmt.Sprintf("%s AND StartTime >= %s AND ExecutionTime <= %s AND TemporalWorkerDeploymentVersion IS NULL",
+		query := fmt.Sprintf(
+			"%s AND StartTime >= %s AND ExecutionTime <= %s AND TemporalWorkerDeploymentVersion IS NULL",
 			on, quoteTime(ask.Since), quoteTime(until))
 		out.Unattributed, out.UnattributedSample = o.countAndSample(ctx, query, err)
 	}
 	if version := o.obs.ServerVersion; rollout.ReportedProblems.MissingIn(version) {
-		out.Problems = rollout.Count{Reason: "Temporal " + version + " " + rollout.ReportedProblems.Lacks, Unsupported: true}
+		out.Problems = rollout.Count{Reason: "Temporal " + version + " " + rollout.ReportedProblems.Lacks,
+			Unsupported: true}
 	} else {
 		out.Problems, out.ProblemsSample = o.countAndSample(ctx, on+" AND "+problemsAttribute+" IS NOT NULL", err)
 	}

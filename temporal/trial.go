@@ -18,7 +18,8 @@ func (p *Pool) MayChange(ctx context.Context, conn v1alpha1.Connection, temporal
 	s, err := p.session(conn, temporalNamespace)
 	if err == nil {
 		_, err = write(ctx, writing{s, SiteClearRamp}, s.service().SetWorkerDeploymentRampingVersion,
-			&workflowservice.SetWorkerDeploymentRampingVersionRequest{Namespace: s.namespace, DeploymentName: nobodys, Identity: p.cfg.Identity})
+			&workflowservice.SetWorkerDeploymentRampingVersionRequest{Namespace: s.namespace, DeploymentName: nobodys,
+				Identity: p.cfg.Identity})
 	}
 	if err == nil || notFound(err) {
 		return nil

@@ -80,6 +80,7 @@ func (s *session) warnOfVersion(ctx context.Context, version string) {
 	if len(lacks) == 0 {
 		return
 	}
-	s.pool.cfg.Log.WarnContext(ctx, "Temporal is an older release: it "+strings.Join(lacks, ", it ")+"; upgrade it to "+newest+" or later",
+	s.pool.cfg.Log.WarnContext(ctx, "Temporal is an older release: it "+strings.Join(lacks, ", it ")+"; upgrade it to "+
+		newest+" or later",
 		"server", s.conn.address.HostPort, "version", version)
 }

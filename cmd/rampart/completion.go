@@ -16,8 +16,8 @@ func completionCommand(a *cmdutil.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion SHELL",
 		Short: "Print the completion script of a shell: bash, zsh, fish, powershell",
-		Long: `Completion prints a script that completes commands, flags, environments, and the names of the worker deployments and build IDs
-in the folder -C, and its branches and tags where it is a Git checkout.`,
+		Long: `Completion prints a script that completes commands, flags, environments, and the names of the worker
+deployments and build IDs in the folder -C, and its branches and tags where it is a Git checkout.`,
 		Example: `  source <(rampart completion bash)
   rampart completion zsh > "${fpath[1]}/_rampart"
   rampart completion fish > ~/.config/fish/completions/rampart.fish`,
@@ -45,8 +45,11 @@ in the folder -C, and its branches and tags where it is a Git checkout.`,
 var (
 	folderFlags = []string{"cache-dir", "dir", "gate-inputs", "out", "records", "specs"}
 	// freeFlags take a text that a completion cannot know.
-	freeFlags = []string{"action", "allowed-namespaces", "allowed-temporal-addresses", "allowed-temporal-namespaces", "author", "connection", "context", "decision-mask", "deployment", "email", "from", "git-proxy", "git-user", "github-api-url", "github-app-id", "metrics-address", "prometheus-address", "query", "reason", "repo", "run",
-		"show", "since", "temporal-address", "temporal-namespace", "temporal-tls-server-name", "to", "webhook-address", "webhook-path", "webhook-url"}
+	freeFlags = []string{"action", "allowed-namespaces", "allowed-temporal-addresses", "allowed-temporal-namespaces",
+		"author", "connection", "context", "decision-mask", "deployment", "email", "from", "git-proxy", "git-user",
+		"github-api-url", "github-app-id", "metrics-address", "prometheus-address", "query", "reason", "repo", "run",
+		"show", "since", "temporal-address", "temporal-namespace", "temporal-tls-server-name", "to", "webhook-address",
+		"webhook-path", "webhook-url"}
 )
 
 // completeRest registers the completion of flags that their commands leave open.
@@ -61,10 +64,12 @@ func completeRest(a *cmdutil.App, cmd *cobra.Command) {
 		case f.Name == "decision-ref":
 			cmdutil.CompleteFlag(cmd, f.Name, a.CompleteDecisionRefs)
 		case f.Name == "allowed-resource-kinds":
-			cmdutil.CompleteFlag(cmd, f.Name, cobra.FixedCompletions(v1alpha1.DefaultResourceKinds(), cobra.ShellCompDirectiveNoFileComp))
+			cmdutil.CompleteFlag(cmd, f.Name, cobra.FixedCompletions(v1alpha1.DefaultResourceKinds(),
+				cobra.ShellCompDirectiveNoFileComp))
 		case slices.Contains(folderFlags, f.Name):
 			cmdutil.CompleteFlag(cmd, f.Name, cmdutil.CompleteFolders)
-		case slices.Contains(freeFlags, f.Name) || slices.Contains([]string{"days", "duration", "int", "int64", "float64"}, f.Value.Type()):
+		case slices.Contains(freeFlags, f.Name) ||
+			slices.Contains([]string{"days", "duration", "int", "int64", "float64"}, f.Value.Type()):
 			cmdutil.CompleteFlag(cmd, f.Name, cobra.NoFileCompletions)
 		}
 	})

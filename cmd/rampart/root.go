@@ -28,7 +28,8 @@ import (
 
 // run runs the program and gives its exit code.
 func run(args []string) int {
-	a := &cmdutil.App{In: os.Stdin, Out: printable.NewWriter(os.Stdout), Err: printable.NewWriter(os.Stderr), LookupEnv: os.LookupEnv, Memory: memlimit.FromCgroup,
+	a := &cmdutil.App{In: os.Stdin, Out: printable.NewWriter(os.Stdout), Err: printable.NewWriter(os.Stderr),
+		LookupEnv: os.LookupEnv, Memory: memlimit.FromCgroup,
 		Now: func() time.Time { return time.Now().UTC() }, Log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := cmdutil.NotifyContext(context.Background())
 	defer cancel()
@@ -46,9 +47,9 @@ func newRoot(a *cmdutil.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "rampart",
 		Short: "Roll out Temporal workers through Git",
-		Long: `Rampart rolls out Temporal workers through Git. It reads TemporalWorkerDeployment specs from a repository, asks
-Temporal which versions are current, ramping, draining and drained, asks policies what may happen next, and commits
-versioned Deployments, the desired routing and the status back to Git.
+		Long: `Rampart rolls out Temporal workers through Git. It reads TemporalWorkerDeployment specs from a
+repository, asks Temporal which versions are current, ramping, draining and drained, asks policies what may happen
+next, and commits versioned Deployments, the desired routing and the status back to Git.
 
 Every flag can be given as a variable (--repo as RAMPART_REPO, --log-level as RAMPART_LOG_LEVEL) or in the YAML file
 that --config names, under the flag's name. A flag wins over a variable, a variable over the file.
@@ -77,7 +78,8 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 			return found.Help()
 		}})
 	a.AddGlobalFlags(root)
-	for _, group := range [][]*cobra.Command{bot.Commands(a), inspect.Commands(a), operate.Commands(a), specs.Commands(a), policies.Commands(a), install.Commands(a), takeover.Commands(a)} {
+	for _, group := range [][]*cobra.Command{bot.Commands(a), inspect.Commands(a), operate.Commands(a),
+		specs.Commands(a), policies.Commands(a), install.Commands(a), takeover.Commands(a)} {
 		root.AddCommand(group...)
 	}
 	root.AddCommand(versionCommand(a), completionCommand(a))

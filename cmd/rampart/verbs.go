@@ -23,7 +23,8 @@ var foreignVerbs = map[string]string{
 func foreignCommands() []*cobra.Command {
 	var out []*cobra.Command
 	for _, verb := range cmdutil.SortedKeys(foreignVerbs) {
-		out = append(out, &cobra.Command{Use: verb, Long: "There is no such command:\n  " + foreignVerbs[verb], Hidden: true, DisableFlagParsing: true, ValidArgsFunction: cobra.NoFileCompletions,
+		out = append(out, &cobra.Command{Use: verb, Long: "There is no such command:\n  " + foreignVerbs[verb],
+			Hidden: true, DisableFlagParsing: true, ValidArgsFunction: cobra.NoFileCompletions,
 			PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 			RunE: func(*cobra.Command, []string) error {
 				return fmt.Errorf("there is no command %q\n  %s", verb, foreignVerbs[verb])

@@ -1,7 +1,8 @@
 // Command worker is a Temporal worker as Rampart rolls it out. It reads from its environment, which Rampart renders,
 // what it connects to, its worker deployment and its version:
 //
-//	TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE      where Temporal is, beside TEMPORAL_TLS_… and TEMPORAL_API_KEY where the connection has credentials
+//	TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE      where Temporal is, beside TEMPORAL_TLS_… and TEMPORAL_API_KEY where
+//	                                          the connection has credentials
 //	TEMPORAL_DEPLOYMENT_NAME                  the worker deployment, <namespace>/<name> of its spec
 //	TEMPORAL_WORKER_BUILD_ID                  the version
 //
@@ -29,9 +30,11 @@ func main() {
 }
 
 func run() error {
-	version := worker.WorkerDeploymentVersion{DeploymentName: os.Getenv("TEMPORAL_DEPLOYMENT_NAME"), BuildID: os.Getenv("TEMPORAL_WORKER_BUILD_ID")}
+	version := worker.WorkerDeploymentVersion{DeploymentName: os.Getenv("TEMPORAL_DEPLOYMENT_NAME"),
+		BuildID: os.Getenv("TEMPORAL_WORKER_BUILD_ID")}
 	if version.DeploymentName == "" || version.BuildID == "" {
-		return fmt.Errorf("TEMPORAL_DEPLOYMENT_NAME and TEMPORAL_WORKER_BUILD_ID have to be set, such as payments/checkout and v1: Rampart renders them")
+		return fmt.Errorf("TEMPORAL_DEPLOYMENT_NAME and TEMPORAL_WORKER_BUILD_ID have to be set, such as " +
+			"payments/checkout and v1: Rampart renders them")
 	}
 	options, err := envconfig.LoadDefaultClientOptions()
 	if err != nil {

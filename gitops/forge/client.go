@@ -115,7 +115,8 @@ func (t roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	// Of what was renamed, some forges tell the new place in a way that makes a question of a change: it would be lost
 	// silently.
-	if moved := resp.StatusCode; req.Method != http.MethodGet && (moved == http.StatusMovedPermanently || moved == http.StatusFound) {
+	if moved := resp.StatusCode; req.Method != http.MethodGet &&
+		(moved == http.StatusMovedPermanently || moved == http.StatusFound) {
 		resp.StatusCode = http.StatusTemporaryRedirect
 	}
 	resp.Body = &bounded{ReadCloser: resp.Body, left: maxReply}
@@ -233,7 +234,8 @@ func (c *Client) Fail(f Failure) error {
 	case errors.As(f.Err, &rate):
 		return rate
 	case errors.As(f.Err, &token):
-		refused.Reason, refused.Said, refused.Need = ReasonUnauthorized, c.Said(token.Error()), "check the file or variable it comes from"
+		refused.Reason, refused.Said, refused.Need = ReasonUnauthorized, c.Said(token.Error()),
+			"check the file or variable it comes from"
 		return refused
 	case errors.As(f.Err, &redirect):
 		refused.Reason, refused.Said = ReasonReply, redirect.Error()
@@ -242,7 +244,8 @@ func (c *Client) Fail(f Failure) error {
 		refused.Reason, refused.Said = ReasonReply, c.Said(innermost(f.Err).Error())
 		return refused
 	case f.Status == 0 || errors.Is(f.Err, context.Canceled) || errors.Is(f.Err, context.DeadlineExceeded):
-		return &UnavailableError{Op: f.Op, Where: where, Said: c.Said(cmp.Or(interruption(f.Err), httpclient.Failure(f.Err), f.Err.Error())), Err: f.Err}
+		return &UnavailableError{Op: f.Op, Where: where,
+			Said: c.Said(cmp.Or(interruption(f.Err), httpclient.Failure(f.Err), f.Err.Error())), Err: f.Err}
 	case f.Status >= http.StatusInternalServerError:
 		return &UnavailableError{Op: f.Op, Where: where, Status: f.Status, Said: c.said(f)}
 	}

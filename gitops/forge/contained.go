@@ -16,7 +16,8 @@ var _ Forge = contained{}
 // broken tells of a panic.
 func (contained) broken(op string, err *error) {
 	if why := recover(); why != nil {
-		*err = &RefusedError{Op: op, Where: "the forge", Reason: ReasonReply, Said: fmt.Sprintf("its answer broke what reads it: %v", why)}
+		*err = &RefusedError{Op: op, Where: "the forge", Reason: ReasonReply,
+			Said: fmt.Sprintf("its answer broke what reads it: %v", why)}
 	}
 }
 

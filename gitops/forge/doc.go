@@ -19,7 +19,8 @@
 //   - Who somebody is comes from the forge's own fields. Nothing is read out of a title, a body or a comment.
 //   - A pull request from a fork is never listed, whatever its branch is called.
 //   - What a person wrote stays: labels, title and body change only where a [Change] says so.
-//   - No token reaches an error, a log or a host other than the forge's; none travels over plain HTTP, except on this machine.
-//   - A call that the forge refused says what was refused and what is needed for it ([RefusedError]); while the forge asks to
-//     be left alone, nothing is sent ([RateLimitError]).
+//   - No token reaches an error, a log or a host other than the forge's; none travels over plain HTTP, except on this
+//     machine.
+//   - A call that the forge refused says what was refused and what is needed for it ([RefusedError]); while the forge
+//     asks to be left alone, nothing is sent ([RateLimitError]).
 package forge

@@ -84,7 +84,8 @@ func (e *RateLimitError) Error() string {
 type ExistsError struct{ PullRequest PullRequest }
 
 func (e *ExistsError) Error() string {
-	return fmt.Sprintf("pull request %d from %s to %s is open already", e.PullRequest.Number, e.PullRequest.Head, e.PullRequest.Base)
+	return fmt.Sprintf("pull request %d from %s to %s is open already", e.PullRequest.Number, e.PullRequest.Head,
+		e.PullRequest.Base)
 }
 
 // PartialError says that a pull request is there and lacks something that is not needed for it to be reviewed and
@@ -161,7 +162,8 @@ type TooManyError struct {
 }
 
 func (e *TooManyError) Error() string {
-	return fmt.Sprintf("%s has more than %d pull requests to look through: ask for open ones, or for those changed of late", e.Where, e.Most)
+	return fmt.Sprintf("%s has more than %d pull requests to look through: ask for open ones, or for those "+
+		"changed of late", e.Where, e.Most)
 }
 
 // TextError says that a text is not one that every forge takes. Nothing was sent.

@@ -39,7 +39,8 @@ func pause(h http.Header, now time.Time) time.Time {
 		until = now.Add(time.Duration(seconds) * time.Second)
 	} else if at, err := http.ParseTime(after); err == nil {
 		until = at
-	} else if epoch, err := strconv.ParseInt(first(h, "X-RateLimit-Reset", "RateLimit-Reset"), 10, 64); err == nil && used(h) {
+	} else if epoch, err := strconv.ParseInt(first(h, "X-RateLimit-Reset", "RateLimit-Reset"), 10, 64); err == nil &&
+		used(h) {
 		until = time.Unix(epoch, 0)
 	}
 	if least := now.Add(time.Second); until.Before(least) { // its clock is another

@@ -16,7 +16,8 @@ func (None) List(context.Context, Filter) ([]PullRequest, error) { return nil, n
 
 // Get finds nothing: *RefusedError with ReasonNotFound.
 func (None) Get(context.Context, int64) (Details, error) {
-	return Details{}, &RefusedError{Op: "get a pull request", Where: string(KindNone), Reason: ReasonNotFound, Need: "there is no forge"}
+	return Details{}, &RefusedError{Op: "get a pull request", Where: string(KindNone), Reason: ReasonNotFound,
+		Need: "there is no forge"}
 }
 
 // Authors knows no accounts.

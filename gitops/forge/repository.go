@@ -70,7 +70,8 @@ const (
 
 // aliases are hosts that serve Git for another.
 var aliases = map[string]string{
-	"www.github.com": hostGitHub, "ssh.github.com": hostGitHub, "altssh.gitlab.com": hostGitLab, "www.gitlab.com": hostGitLab,
+	"www.github.com": hostGitHub, "ssh.github.com": hostGitHub, "altssh.gitlab.com": hostGitLab,
+	"www.gitlab.com": hostGitLab,
 }
 
 // Location is where a repository is said to be.
@@ -129,7 +130,8 @@ func Locate(l Location) (Repository, error) {
 		base, segments = withPath(l, base, segments)
 	}
 	if len(segments) < 2 || len(segments) > 2 && l.Kind != KindGitLab {
-		return bad("its path is not owner/name", "check the URL, and the forge's address if it is not at the root of its host")
+		return bad("its path is not owner/name",
+			"check the URL, and the forge's address if it is not at the root of its host")
 	}
 	if i := slices.IndexFunc(segments, func(s string) bool { return !isName(s) }); i >= 0 {
 		return bad("its path has something in it that no owner and no repository is called", "check the URL")
@@ -163,7 +165,8 @@ func kindOf(scheme, host, base string) Kind {
 func (l Location) base(scheme, host string) (base, problem string) {
 	if l.Base != "" {
 		u, err := url.Parse(strings.TrimRight(l.Base, "/"))
-		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil ||
+			u.RawQuery != "" || u.Fragment != "" {
 			return "", "the forge's address cannot be used"
 		}
 		u.Host = strings.ToLower(u.Host)

@@ -45,7 +45,8 @@ func SortedStatuses(all []Status) []Status {
 
 // TooManyStatuses says that a commit has more statuses than are read, for adapters.
 func TooManyStatuses(op, where string, most int) error {
-	return &RefusedError{Op: op, Where: where, Reason: ReasonReply, Said: fmt.Sprintf("the commit has more than %d statuses", most)}
+	return &RefusedError{Op: op, Where: where, Reason: ReasonReply,
+		Said: fmt.Sprintf("the commit has more than %d statuses", most)}
 }
 
 // Description is one line for a commit status that every forge takes, for adapters.

@@ -76,7 +76,8 @@ func (m *Mirror) Delete(ctx context.Context, branch string, tip Hash) error {
 		return &UnknownOutcomeError{Branch: branch, Err: fmt.Errorf("delete it: %w", err)}
 	case req.Capabilities.Supports(capability.ReportStatus) && report.Error() != nil:
 		said := func(text string) string { return cleanText(m.remote.hide(text)) }
-		return protected(&RejectedError{URL: m.url, Branch: branch, Reason: said(report.Error().Error()), Output: said(output.String())})
+		return protected(&RejectedError{URL: m.url, Branch: branch, Reason: said(report.Error().Error()),
+			Output: said(output.String())})
 	}
 	m.forgetBranch(branch)
 	return nil

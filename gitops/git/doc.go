@@ -19,12 +19,12 @@
 //
 // # Invariants
 //
-//   - A commit that the mirror holds is complete: its tree and everything below are there too, and so
-//     are its parents, except at the edge of a shallow fetch. Where the server can leave blobs out, it does: the mirror is
+//   - A commit that the mirror holds is complete: its tree and everything below are there too, and so are its
+//     parents, except at the edge of a shallow fetch. Where the server can leave blobs out, it does: the mirror is
 //     partial then, and [Mirror.Bring] has the blobs come that are to be read.
-//   - What is on disk is complete without what is in memory. Objects that arrive in small fetches and
-//     pushes live in a bounded overlay in memory, written out as one pack when it is full, at Close, and at Forget where it is half full.
-//     What comes in large fetches goes to disk.
+//   - What is on disk is complete without what is in memory. Objects that arrive in small fetches and pushes live in
+//     a bounded overlay in memory, written out as one pack when it is full, at Close, and at Forget where it is half
+//     full. What comes in large fetches goes to disk.
 //   - The directory may be deleted at any time while no process has it open. A directory that cannot be
 //     read is emptied and filled again; nothing is lost, since only pushed commits count.
 //   - No credential reaches a log, an error, or the disk.

@@ -219,7 +219,8 @@ func (m *Mirror) uploadRequest(caps *capability.List, r request) (*packp.UploadP
 	if r.filter != "" {
 		set = append(set, capability.Filter)
 	}
-	if caps.Supports(capability.Shallow) && (r.depth > 0 || !r.have.IsZero()) { // else all of the history comes, which is right too
+	// else all of the history comes, which is right too
+	if caps.Supports(capability.Shallow) && (r.depth > 0 || !r.have.IsZero()) {
 		req.Depth = packp.DepthCommits(r.depth)
 		if !r.have.IsZero() {
 			req.Shallows = m.state.shallowList()

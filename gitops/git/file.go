@@ -29,7 +29,8 @@ const killDelay = 2 * time.Second
 
 func (r *fileRemote) open(ctx context.Context, s service) (session, *packp.AdvRefs, error) {
 	fail := func(reason Reason, hint string, err error) error {
-		return &AccessError{Op: s.op(), URL: r.addr.display, Reason: reason, Detail: cleanText(err.Error()), Hint: hint, Err: err}
+		return &AccessError{Op: s.op(), URL: r.addr.display, Reason: reason, Detail: cleanText(err.Error()), Hint: hint,
+			Err: err}
 	}
 	if ctx.Err() != nil {
 		return nil, nil, interrupted(ctx, s, r.addr)
@@ -56,7 +57,8 @@ func (r *fileRemote) open(ctx context.Context, s service) (session, *packp.AdvRe
 		return nil, nil, fail(ReasonServer, "file URLs need git to be installed", err)
 	}
 	return openStream(ctx, &command{
-		addr: r.addr, service: s, watch: r.watch, stdin: watchedWriter{stdin, r.watch}, stdout: watchedReader{stdout, r.watch}, stderr: stderr,
+		addr: r.addr, service: s, watch: r.watch, stdin: watchedWriter{stdin, r.watch},
+		stdout: watchedReader{stdout, r.watch}, stderr: stderr,
 		wait: func() { _ = cmd.Wait() }, // the exit code says nothing that the conversation has not said
 		kill: func() { killGroup(cmd) },
 		access: &AccessError{

@@ -98,7 +98,8 @@ func (m *Mirror) Introduced(ctx context.Context, tip Tip, files []Wanted) (map[W
 // that are at tip as wanted and not in the answer, the earlier commit had the same content, and nothing has been
 // between. back is how many first parents before tip the earlier commit is; less, if it was not needed to go there.
 // False: the earlier commit is not among tip's first parents, as far as the mirror knows them, so nothing can be said.
-func (m *Mirror) IntroducedSince(tip Tip, earlier Hash, files []Wanted) (found map[Wanted]Introduction, back int, known bool, err error) {
+func (m *Mirror) IntroducedSince(tip Tip, earlier Hash,
+	files []Wanted) (found map[Wanted]Introduction, back int, known bool, err error) {
 	t, err := m.newTracing(tip, files)
 	if err != nil {
 		return nil, 0, false, err

@@ -245,14 +245,16 @@ func (r *httpRemote) meaning(ctx context.Context, s service, err error) error {
 		remoteSays *pktline.ErrorLine
 		limited    *rateLimitError
 	)
-	for _, known := range []error{transport.ErrAuthenticationRequired, transport.ErrAuthorizationFailed, transport.ErrRepositoryNotFound} {
+	for _, known := range []error{transport.ErrAuthenticationRequired, transport.ErrAuthorizationFailed,
+		transport.ErrRepositoryNotFound} {
 		if errors.Is(err, known) {
 			e.Err = known // go-git's repeats the page
 		}
 	}
 	switch {
 	case errors.As(err, &limited):
-		e.Err, e.Reason, e.Detail, e.Hint = limited, ReasonRateLimited, limited.Error(), "the server is asked again later"
+		e.Err, e.Reason, e.Detail, e.Hint = limited, ReasonRateLimited, limited.Error(),
+			"the server is asked again later"
 		if limited.after != "" {
 			e.Hint = "the server says to come back after " + limited.after
 		}

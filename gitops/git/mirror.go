@@ -91,8 +91,8 @@ func Open(cfg Config) (*Mirror, error) {
 		return nil, err
 	}
 	m := &Mirror{
-		dir: cfg.Dir, url: addr.display, log: cfg.Log.With("repository", addr.display), tips: cfg.Tips, remote: remote, watch: w,
-		turn: make(chan struct{}, 1), closed: make(chan struct{}),
+		dir: cfg.Dir, url: addr.display, log: cfg.Log.With("repository", addr.display), tips: cfg.Tips, remote: remote,
+		watch: w, turn: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	if err := m.acquire(); err != nil {
 		return nil, fmt.Errorf("open mirror %s: %w", cfg.Dir, err)

@@ -145,7 +145,8 @@ func nextByte(e Entry, i int) byte {
 // ParseTree decodes a tree object. The entries are in git's order, whatever order somebody wrote them in.
 func ParseTree(data []byte) ([]Entry, error) {
 	entries, err := parseTree(data)
-	if err == nil && !slices.IsSortedFunc(entries, compareEntries) { // git fsck refuses it, but someone may have pushed it
+	// git fsck refuses it, but someone may have pushed it
+	if err == nil && !slices.IsSortedFunc(entries, compareEntries) {
 		slices.SortStableFunc(entries, compareEntries)
 	}
 	return entries, err

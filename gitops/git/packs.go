@@ -52,7 +52,8 @@ func (p *packs) open(r *packReader) *filesystem.Storage {
 		// makes HasEncodedObject deny whatever is in a pack.
 		r.opened = filesystem.NewStorageWithOptions(packsOnly{osfs.New(p.dir, osfs.WithBoundOS())},
 			cache.NewObjectLRU(cache.FileSize(p.keep/int64(len(p.readers)))),
-			filesystem.Options{KeepDescriptors: true, LargeObjectThreshold: MaxTree}) // of a larger one the beginning is read at most
+			// of a larger one the beginning is read at most
+			filesystem.Options{KeepDescriptors: true, LargeObjectThreshold: MaxTree})
 	}
 	return r.opened
 }

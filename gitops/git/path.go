@@ -25,7 +25,8 @@ const (
 	PathIsDirectory PathProblem = "is a directory"
 	PathUnderFile   PathProblem = "lies below a file"
 	PathIsSymlink   PathProblem = "is, or lies below, a symbolic link"
-	PathCollision   PathProblem = "is another file's name on file systems that do not tell letters' cases or spellings apart"
+	PathCollision   PathProblem = "is another file's name on file systems that do not tell letters' cases or " +
+		"spellings apart"
 	PathIsSubmodule PathProblem = "is, or lies below, a submodule"
 	PathUnreadable  PathProblem = "is, or lies below, a directory that cannot be read"
 )
@@ -114,7 +115,8 @@ func isHashedShortName(name string) bool {
 	const hashed = "gi7eba"
 	name = strings.ToLower(strings.TrimRight(name, ". "))
 	stem, digits, found := strings.Cut(name, "~")
-	if !found || len(name) != 8 || stem == "" || !strings.HasPrefix(hashed, stem) || digits[0] < '1' || digits[0] > '9' {
+	if !found || len(name) != 8 || stem == "" || !strings.HasPrefix(hashed, stem) || digits[0] < '1' ||
+		digits[0] > '9' {
 		return false
 	}
 	return strings.Trim(digits, "0123456789") == ""

@@ -26,12 +26,14 @@ func (a Auth) dialThrough(ctx context.Context, hostPort string) (net.Conn, error
 	if a.Proxy == nil {
 		return direct.DialContext(ctx, "tcp", hostPort)
 	}
-	by, err := a.Proxy(&http.Request{Method: http.MethodConnect, URL: &url.URL{Scheme: "ssh", Host: hostPort}, Host: hostPort})
+	by, err := a.Proxy(&http.Request{Method: http.MethodConnect, URL: &url.URL{Scheme: "ssh", Host: hostPort},
+		Host: hostPort})
 	if err != nil || by == nil {
 		if err == nil {
 			return direct.DialContext(ctx, "tcp", hostPort)
 		}
-		return nil, errors.New("no proxy can be chosen: its address cannot be parsed") // the parser's error repeats a password
+		// the parser's error repeats a password
+		return nil, errors.New("no proxy can be chosen: its address cannot be parsed")
 	}
 	switch by.Scheme {
 	case "http", "https":
@@ -90,10 +92,12 @@ func (a Auth) dialProxy(ctx context.Context, by *url.URL) (net.Conn, error) {
 // ask has the proxy connect. What it passed on already, since an SSH server speaks first, is in the connection that ask
 // gives.
 func ask(conn net.Conn, by *url.URL, hostPort string) (net.Conn, error) {
-	req := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: hostPort}, Host: hostPort, Header: http.Header{}}
+	req := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: hostPort}, Host: hostPort,
+		Header: http.Header{}}
 	if by.User != nil {
 		password, _ := by.User.Password()
-		req.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(by.User.Username()+":"+password)))
+		req.Header.Set("Proxy-Authorization", "Basic "+
+			base64.StdEncoding.EncodeToString([]byte(by.User.Username()+":"+password)))
 	}
 	if err := req.Write(conn); err != nil {
 		return nil, err

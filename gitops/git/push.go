@@ -84,7 +84,8 @@ func (m *Mirror) send(ctx context.Context, s *Staged, pack []byte) (rejected *Re
 		return nil, nil
 	}
 	said := func(text string) string { return cleanText(m.remote.hide(text)) }
-	return &RejectedError{URL: m.url, Branch: s.Branch, Reason: said(report.Error().Error()), Output: said(output.String())}, nil
+	return &RejectedError{URL: m.url, Branch: s.Branch, Reason: said(report.Error().Error()),
+		Output: said(output.String())}, nil
 }
 
 func updateRequest(caps *capability.List, c *packp.Command) (*packp.ReferenceUpdateRequest, error) {

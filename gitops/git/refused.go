@@ -18,7 +18,8 @@ func (e *AccessError) Refused() bool {
 	case ReasonUnauthorized, ReasonForbidden:
 		return true
 	case ReasonNotFound:
-		return errors.Is(e.Err, transport.ErrRepositoryNotFound) || errors.Is(e.Err, fs.ErrNotExist) || saysGone(e.Detail)
+		return errors.Is(e.Err, transport.ErrRepositoryNotFound) || errors.Is(e.Err, fs.ErrNotExist) ||
+			saysGone(e.Detail)
 	case ReasonCredentials: // their issuer may refuse them
 		var issuer interface{ Refused() bool }
 		return errors.As(e.Err, &issuer) && issuer.Refused()
@@ -29,7 +30,8 @@ func (e *AccessError) Refused() bool {
 // goneWords are in what git and the SSH servers of forges say of a repository that is not there, or not for this
 // key. They are in lower case. Git and these servers have no code for it, and end the conversation in the same way
 // when something else is wrong.
-var goneWords = []string{"not found", "does not exist", "not exist", "does not appear to be a git repository", "could not be found", "access denied", "permission denied"}
+var goneWords = []string{"not found", "does not exist", "not exist", "does not appear to be a git repository",
+	"could not be found", "access denied", "permission denied"}
 
 func saysGone(said string) bool {
 	said = strings.ToLower(said)

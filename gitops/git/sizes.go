@@ -60,7 +60,8 @@ func (s *sizes) read() error {
 	for i := range int(binary.BigEndian.Uint32(header[8:])) {
 		size, err := s.next()
 		if err == nil && size > s.most {
-			err = fmt.Errorf("it has %d bytes, or is made of as many, more than the %d that there is memory for: raise GOMEMLIMIT to eight times as much, "+
+			err = fmt.Errorf("it has %d bytes, or is made of as many, more than the %d that there is memory for: "+
+				"raise GOMEMLIMIT to eight times as much, "+
 				"where the machine has that, or let the Git server leave contents out", size, s.most)
 		}
 		if err != nil {

@@ -109,8 +109,8 @@ func (r *sshRemote) start(ctx context.Context, s service) (*command, error) {
 		return nil, fail(errors.Join(err, sess.Close()))
 	}
 	return &command{
-		addr: r.addr, service: s, watch: r.watch, stdin: watchedWriter{stdin, r.watch}, stdout: watchedReader{stdout, r.watch}, stderr: stderr,
-		wait: func() {
+		addr: r.addr, service: s, watch: r.watch, stdin: watchedWriter{stdin, r.watch},
+		stdout: watchedReader{stdout, r.watch}, stderr: stderr, wait: func() {
 			_ = sess.Wait() // the exit code says nothing that the conversation has not said
 			if err := sess.Close(); err != nil && !errors.Is(err, io.EOF) {
 				kill()
@@ -158,14 +158,16 @@ func shellQuote(s string) string {
 }
 
 func (r *sshRemote) fail(s service, reason Reason, hint string, err error) *AccessError {
-	return &AccessError{Op: s.op(), URL: r.addr.display, Reason: reason, Detail: cleanText(err.Error()), Hint: hint, Err: err}
+	return &AccessError{Op: s.op(), URL: r.addr.display, Reason: reason, Detail: cleanText(err.Error()), Hint: hint,
+		Err: err}
 }
 
 // dial connects, checks the host key against known_hosts and logs in.
 func (r *sshRemote) dial(ctx context.Context, s service) (*ssh.Client, error) {
 	hosts, err := knownhosts.NewDB(r.auth.KnownHosts)
 	if err != nil {
-		return nil, r.fail(s, ReasonHostKey, "give a readable known_hosts file", fmt.Errorf("read known_hosts: %w", err))
+		return nil, r.fail(s, ReasonHostKey, "give a readable known_hosts file",
+			fmt.Errorf("read known_hosts: %w", err))
 	}
 	signer, err := r.signer(ctx)
 	if err != nil {

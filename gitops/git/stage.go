@@ -135,7 +135,8 @@ func (m *Mirror) stageBase(req CommitRequest) (Hash, error) {
 	}
 	if !req.BaseTree.IsZero() && req.BaseTree != parent.Tree {
 		// Anything else would silently take back what the parent did.
-		return Hash{}, fmt.Errorf("stage on %s: base tree %s is not the parent's %s", req.Parent, req.BaseTree, parent.Tree)
+		return Hash{}, fmt.Errorf("stage on %s: base tree %s is not the parent's %s", req.Parent, req.BaseTree,
+			parent.Tree)
 	}
 	return parent.Tree, nil
 }

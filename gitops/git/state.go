@@ -54,7 +54,8 @@ var noBlobs = packp.FilterBlobNone()
 func configText(url string, partial bool) string {
 	version, extensions, remote := 0, "", ""
 	if partial {
-		version, extensions, remote = 1, "[extensions]\n\tpartialClone = origin\n", fmt.Sprintf("\tpromisor = true\n\tpartialclonefilter = %s\n", noBlobs)
+		version, extensions, remote = 1, "[extensions]\n\tpartialClone = origin\n",
+			fmt.Sprintf("\tpromisor = true\n\tpartialclonefilter = %s\n", noBlobs)
 	}
 	return fmt.Sprintf(configMark+"[core]\n\trepositoryformatversion = %d\n\tbare = true\n%s"+
 		"[remote \"origin\"]\n\turl = %s\n\tfetch = +refs/heads/*:refs/heads/*\n%s", version, extensions, url, remote)

@@ -56,8 +56,8 @@ type limits struct {
 	wants int
 }
 
-var defaultLimits = limits{overlay: 32 << 20, fetch: 128 << 20, inflated: 256 << 20, object: 1 << 30, small: 2 << 20, cache: 32 << 20, rest: 4 << 20,
-	increment: 250_000, wants: 10_000}
+var defaultLimits = limits{overlay: 32 << 20, fetch: 128 << 20, inflated: 256 << 20, object: 1 << 30, small: 2 << 20,
+	cache: 32 << 20, rest: 4 << 20, increment: 250_000, wants: 10_000}
 
 // unlimitedObject is how many bytes an object may have in a pack that goes straight to disk, where the process has
 // no memory limit. go-git takes up to five times as much to make it of a delta.

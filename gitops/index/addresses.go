@@ -16,11 +16,14 @@ type AddressRule struct{ Environments, Addresses string }
 // ParseAddressRule reads ENVIRONMENT=HOST:PORT, such as prod=temporal.example.com:7233, dev*=*.dev.example.com:*.
 func ParseAddressRule(text string) (AddressRule, error) {
 	environments, addresses, ok := strings.Cut(text, "=")
-	if !ok || environments == "" || addresses == "" || !doublestar.ValidatePattern(environments) || !doublestar.ValidatePattern(addresses) {
-		return AddressRule{}, fmt.Errorf("%q is not of the form ENVIRONMENT=HOST:PORT, such as prod=temporal.example.com:7233 or dev*=*.dev.example.com:*", text)
+	if !ok || environments == "" || addresses == "" || !doublestar.ValidatePattern(environments) ||
+		!doublestar.ValidatePattern(addresses) {
+		return AddressRule{}, fmt.Errorf("%q is not of the form ENVIRONMENT=HOST:PORT, such as "+
+			"prod=temporal.example.com:7233 or dev*=*.dev.example.com:*", text)
 	}
 	if !strings.ContainsAny(addresses, ":*") {
-		return AddressRule{}, fmt.Errorf("%q has no port, so that no address is like it: %s:7233 for one port, %[2]s:* for any", text, text)
+		return AddressRule{}, fmt.Errorf("%q has no port, so that no address is like it: %s:7233 for one port, "+
+			"%[2]s:* for any", text, text)
 	}
 	return AddressRule{environments, strings.ToLower(addresses)}, nil
 }
@@ -42,7 +45,8 @@ func (e *environment) foreignAddress(address string) string {
 	if len(e.options.addresses) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the bot's configuration (--allowed-temporal-addresses) does not let a connection of environment %s lead to %q",
+	return fmt.Sprintf("the bot's configuration (--allowed-temporal-addresses) does not let a connection of "+
+		"environment %s lead to %q",
 		e.world.Environment.Name, address)
 }
 
@@ -64,6 +68,7 @@ func (e *environment) checkConnection(s *rollout.Snapshot) {
 	}
 	ref := s.Spec.Spec.WorkerOptions.ConnectionRef
 	if p, ok := e.refused[connectionKey(ref, s.Deployment.Namespace)]; ok {
-		s.Problems = append(s.Problems, rollout.Problem{Reason: rollout.InvalidSpec, Message: fmt.Sprintf("%s: %s", ref.In(s.Deployment.Namespace), p)})
+		s.Problems = append(s.Problems, rollout.Problem{Reason: rollout.InvalidSpec,
+			Message: fmt.Sprintf("%s: %s", ref.In(s.Deployment.Namespace), p)})
 	}
 }

@@ -42,8 +42,8 @@ func (r *Reader) Alone(t tree.Tree, q RecordQuery) ([]rollout.Snapshot, error) {
 			return nil, err
 		}
 		routing := s.Record.Routing
-		if routing == nil || routing.Spec.WorkerDeployment != of.String() || s.Environment.Name == "" || s.Environment.ManagerIdentity == "" ||
-			q.Environment != "" && s.Environment.Name != q.Environment {
+		if routing == nil || routing.Spec.WorkerDeployment != of.String() || s.Environment.Name == "" ||
+			s.Environment.ManagerIdentity == "" || q.Environment != "" && s.Environment.Name != q.Environment {
 			continue
 		}
 		s.Deployment = of
@@ -63,11 +63,12 @@ func (r *Reader) aloneAt(t tree.Tree, dir string) (rollout.Snapshot, error) {
 	if err != nil {
 		return rollout.Snapshot{}, err
 	}
-	s := rollout.Snapshot{Record: record.Record, EnvironmentProblem: &rollout.Problem{Reason: rollout.InvalidConfiguration,
-		Message: layout.Config + " cannot be used, and nothing is known but what the record says"}}
+	s := rollout.Snapshot{Record: record.Record,
+		EnvironmentProblem: &rollout.Problem{Reason: rollout.InvalidConfiguration,
+			Message: layout.Config + " cannot be used, and nothing is known but what the record says"}}
 	if routing := record.Routing; routing != nil {
-		s.Environment = v1alpha1.Environment{Name: routing.Spec.Environment, ManagerIdentity: routing.Spec.ManagerIdentity,
-			Output: v1alpha1.Output{Path: path.Dir(path.Dir(dir))}}
+		s.Environment = v1alpha1.Environment{Name: routing.Spec.Environment,
+			ManagerIdentity: routing.Spec.ManagerIdentity, Output: v1alpha1.Output{Path: path.Dir(path.Dir(dir))}}
 	}
 	return s, nil
 }

@@ -83,7 +83,8 @@ func (o options) tightened(env v1alpha1.Environment) rollout.EnvironmentWorld {
 		return out
 	}
 	say := func(format string, args ...any) {
-		out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Warning, File: layout.Config, Message: "environment " + env.Name + ": " + fmt.Sprintf(format, args...)})
+		out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Warning, File: layout.Config,
+			Message: "environment " + env.Name + ": " + fmt.Sprintf(format, args...)})
 	}
 	if env.Approval != was {
 		say("approval is %s with scope %s, tightened from %s with scope %s by the bot's configuration (%s)",

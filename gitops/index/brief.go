@@ -86,8 +86,9 @@ func (b *briefs) noteSpec(f *found, d decoded) (noted bool) {
 		return false
 	}
 	options := spec.Spec.WorkerOptions
-	f.brief = &specBrief{Name: strings.Clone(doc.Name), Namespace: strings.Clone(doc.Namespace), TemporalNamespace: strings.Clone(options.TemporalNamespace),
-		Connection: clonedRef(options.ConnectionRef), Line: doc.Line} // what was decoded are parts of the file
+	f.brief = &specBrief{Name: strings.Clone(doc.Name), Namespace: strings.Clone(doc.Namespace),
+		TemporalNamespace: strings.Clone(options.TemporalNamespace),
+		Connection:        clonedRef(options.ConnectionRef), Line: doc.Line} // what was decoded are parts of the file
 	return true
 }
 
@@ -109,7 +110,8 @@ func (b *briefs) noteRecord(r *recordAt) *recordBrief {
 		r.Routing.Spec.Proposal != nil || len(rollout.ReviewedProposals(&r.Routing.Spec)) > 0 {
 		return nil
 	}
-	note := &recordBrief{Deployments: cloned(r.deployments()), Connection: clonedRef(r.connection()), Temporal: cloned(r.temporal()), Entries: r.entries,
+	note := &recordBrief{Deployments: cloned(r.deployments()), Connection: clonedRef(r.connection()),
+		Temporal: cloned(r.temporal()), Entries: r.entries,
 		SpecPath: strings.Clone(r.Routing.Spec.SpecPath), Address: strings.Clone(r.address())}
 	note.Released = r.Routing.Spec.Hold != nil && r.Routing.Spec.Hold.Kind == v1alpha1.HoldReleased
 	if c := r.Routing.Spec.Connection; c != nil {
@@ -124,7 +126,8 @@ func (b *briefs) noteRecord(r *recordAt) *recordBrief {
 
 // clonedRef is a name that shares nothing with the file that it is from.
 func clonedRef(ref v1alpha1.ConnectionRef) v1alpha1.ConnectionRef {
-	return v1alpha1.ConnectionRef{Kind: v1alpha1.ConnectionKind(strings.Clone(string(ref.Kind))), Name: strings.Clone(ref.Name)}
+	return v1alpha1.ConnectionRef{Kind: v1alpha1.ConnectionKind(strings.Clone(string(ref.Kind))),
+		Name: strings.Clone(ref.Name)}
 }
 
 // cloned are texts that share nothing with the file that they are from.
@@ -263,7 +266,8 @@ func (e *environment) inBrief(d *deploymentAt) (rollout.Known, bool) {
 	if _, refused := e.refused[connectionKey(at.brief.Connection, d.name.Namespace)]; refused {
 		return rollout.Known{}, false // what is wrong with it has to be said
 	}
-	known := rollout.Known{Deployment: d.name, SpecPath: at.file.path, SpecBlob: at.file.hash, Dir: r.Dir, Tree: r.Tree, Released: r.brief.Released}
+	known := rollout.Known{Deployment: d.name, SpecPath: at.file.path, SpecBlob: at.file.hash, Dir: r.Dir, Tree: r.Tree,
+		Released: r.brief.Released}
 	var ok bool
 	known.Connection, known.ConnectionPath, ok = e.connectionInBrief(at.brief.Connection, d.name.Namespace, r.brief)
 	if last := r.brief.Connection; ok && last != at.brief.Connection {
@@ -278,7 +282,8 @@ func (e *environment) brief(known *rollout.Known) rollout.Snapshot {
 		return *known.Full
 	}
 	s := e.snapshot(known.Deployment)
-	s.Brief, s.SpecPath, s.Git.SpecBlob, s.Connection, s.LastConnection = true, known.SpecPath, known.SpecBlob, known.Connection, known.LastConnection
+	s.Brief, s.SpecPath, s.Git.SpecBlob, s.Connection, s.LastConnection = true, known.SpecPath, known.SpecBlob,
+		known.Connection, known.LastConnection
 	s.ConnectionPath = known.ConnectionPath
 	s.Record.Dir, s.Record.Tree = known.Dir, known.Tree
 	e.standsOn(&s)
@@ -362,7 +367,8 @@ func (v Surveyed) Fill(ctx context.Context, snapshots []rollout.Snapshot) ([]rol
 	errs := make([]error, len(snapshots))
 	unbrought := v.bring(ctx, snapshots)
 	if unbrought != nil {
-		given, giveUp := context.WithCancel(ctx) // what is here is filled in; the server is not asked again for each of the others
+		// what is here is filled in; the server is not asked again for each of the others
+		given, giveUp := context.WithCancel(ctx)
 		giveUp()
 		ctx = given
 	}
@@ -392,7 +398,8 @@ func (e *environment) filled(ctx context.Context, s rollout.Snapshot) (*rollout.
 	if !s.Brief {
 		return &s, own.wanted(&s)
 	}
-	d := deploymentAt{name: s.Deployment, specs: e.specsOf(s.Deployment), record: &recordAt{Record: s.Record, of: s.Deployment, brief: &recordBrief{}}}
+	d := deploymentAt{name: s.Deployment, specs: e.specsOf(s.Deployment),
+		record: &recordAt{Record: s.Record, of: s.Deployment, brief: &recordBrief{}}}
 	err := own.complete(&s, d)
 	return &s, err
 }

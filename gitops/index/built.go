@@ -164,7 +164,8 @@ func (e *environment) buildAnew(t *pathTree, folder source.Folder, markers []*fo
 	}
 	if len(markers) > 1 && source.KindOf(markers[1].path) != folder.Kind {
 		b.stands = []source.At{{Path: folder.Dir()}}
-		return fail("is beside %s: a folder is built by one of them. Give each its own folder", path.Base(markers[1].path))
+		return fail("is beside %s: a folder is built by one of them. Give each its own folder",
+			path.Base(markers[1].path))
 	}
 	in, stands, err := source.Collect(t, folder)
 	b.stands = stands
@@ -176,7 +177,8 @@ func (e *environment) buildAnew(t *pathTree, folder source.Folder, markers []*fo
 	case e.options.builder == nil:
 		return fail("has to be built, and nothing is there that builds folders")
 	case tooMuch:
-		_, err = fail("not built: %d folders of environment %s take too much already", manyEnded, e.world.Environment.Name)
+		_, err = fail("not built: %d folders of environment %s take too much already", manyEnded,
+			e.world.Environment.Name)
 		b.problem.Bounds = true
 		return b, err
 	}
@@ -215,7 +217,8 @@ func (b *built) hash() string {
 // decoded are the objects that it builds. They are in no file as they are, and so on no line.
 func (b *built) decoded() decoded {
 	if p := b.problem; p != nil {
-		return decoded{problems: []v1alpha1.Problem{{Severity: v1alpha1.Error, File: p.File, Line: p.Line, Path: p.Field, Message: p.Message}}}
+		return decoded{problems: []v1alpha1.Problem{{Severity: v1alpha1.Error, File: p.File, Line: p.Line,
+			Path: p.Field, Message: p.Message}}}
 	}
 	var out decoded
 	for _, part := range b.parts {

@@ -101,7 +101,8 @@ func (d *duplicates) where(i, beside int) string {
 // says is what is wrong with one of them, "" for nothing.
 func (d *duplicates) says(i int) (v1alpha1.Severity, string) {
 	same := func(j int) (v1alpha1.Severity, string) {
-		return v1alpha1.Warning, fmt.Sprintf("%s is the same as the %s in %s: one is enough, remove the other", d.name, d.kind, d.where(j, i))
+		return v1alpha1.Warning, fmt.Sprintf("%s is the same as the %s in %s: one is enough, remove the other", d.name,
+			d.kind, d.where(j, i))
 	}
 	for _, k := range slices.Sorted(maps.Keys(d.kept)) {
 		switch {
@@ -111,7 +112,8 @@ func (d *duplicates) says(i int) (v1alpha1.Severity, string) {
 		case d.equal(i, k):
 			return same(k)
 		default:
-			return v1alpha1.Error, fmt.Sprintf("%s is already the name of the %s in %s, which is the recorded one: this one is not used; give it another name, or remove it",
+			return v1alpha1.Error, fmt.Sprintf("%s is already the name of the %s in %s, which is the recorded one: "+
+				"this one is not used; give it another name, or remove it",
 				d.name, d.kind, d.where(k, i))
 		}
 	}
@@ -125,22 +127,26 @@ func (d *duplicates) says(i int) (v1alpha1.Severity, string) {
 	for d.equal(i, j) {
 		j++
 	}
-	return v1alpha1.Error, fmt.Sprintf("%s is also the name of the %s in %s, which says something else: neither is used; keep one of them", d.name, d.kind, d.where(j, i))
+	return v1alpha1.Error, fmt.Sprintf("%s is also the name of the %s in %s, which says something else: neither is "+
+		"used; keep one of them", d.name, d.kind, d.where(j, i))
 }
 
 // sayStays is what is wrong with an object while the file that had it is there without it.
 func (e *environment) sayStays(kind string, name rollout.Name, recorded string) string {
 	if _, broken := e.brokenAt(recorded); broken {
-		return fmt.Sprintf("%s is the name of the %s in %s, which cannot be read: this one is not used until that file is mended", name, kind, recorded)
+		return fmt.Sprintf("%s is the name of the %s in %s, which cannot be read: this one is not used until that "+
+			"file is mended", name, kind, recorded)
 	}
-	return fmt.Sprintf("%s is the name of the %s in %s, which is there and does not have it now: this one is not used until that file has it again, or is removed", name, kind, recorded)
+	return fmt.Sprintf("%s is the name of the %s in %s, which is there and does not have it now: this one is not "+
+		"used until that file has it again, or is removed", name, kind, recorded)
 }
 
 // report reports what is wrong with each of them.
 func (e *environment) report(d *duplicates) {
 	for i, at := range d.at {
 		if severity, message := d.says(i); message != "" {
-			e.world.Problems = append(e.world.Problems, v1alpha1.Problem{Severity: severity, File: at.file, Line: at.line, Path: "metadata.name", Message: message})
+			e.world.Problems = append(e.world.Problems, v1alpha1.Problem{Severity: severity, File: at.file,
+				Line: at.line, Path: "metadata.name", Message: message})
 		}
 	}
 }
@@ -150,8 +156,12 @@ func (e *environment) stays(name string) bool {
 	if b := e.folderOf(name); b != nil && v1alpha1.HasErrors(e.broken[b.Marker]) {
 		return true
 	}
-	_, found := slices.BinarySearchFunc(e.specFiles.files, name, func(f *found, name string) int { return strings.Compare(f.path, name) })
-	return found || name != "" && slices.ContainsFunc(e.specFiles.at, func(p globAt) bool { return slices.Contains(p.all.links, name) })
+	_, found := slices.BinarySearchFunc(e.specFiles.files, name, func(f *found, name string) int {
+		return strings.Compare(f.path, name)
+	})
+	return found || name != "" && slices.ContainsFunc(e.specFiles.at, func(p globAt) bool {
+		return slices.Contains(p.all.links, name)
+	})
 }
 
 // connectionsAt are the connections with one name, in the order of their files.
@@ -181,7 +191,8 @@ func (e *environment) addConnection(name rollout.Name, at place, says *v1alpha1.
 	}
 	is := &one
 	if last := e.surveyed[e.world.Environment.Name]; last != nil && last.connections[name] != nil {
-		if k := slices.IndexFunc(last.connections[name].all, func(c *v1alpha1.Connection) bool { return reflect.DeepEqual(*c, one) }); k >= 0 {
+		if k := slices.IndexFunc(last.connections[name].all,
+			func(c *v1alpha1.Connection) bool { return reflect.DeepEqual(*c, one) }); k >= 0 {
 			is = last.connections[name].all[k]
 		}
 	}
@@ -197,7 +208,8 @@ func (e *environment) addConnection(name rollout.Name, at place, says *v1alpha1.
 
 // connectionInBrief gives the connection with a name, and its file, where it does not take the whole record to say
 // which one counts.
-func (e *environment) connectionInBrief(ref v1alpha1.ConnectionRef, namespace string, r *recordBrief) (_ *v1alpha1.Connection, file string, ok bool) {
+func (e *environment) connectionInBrief(ref v1alpha1.ConnectionRef, namespace string,
+	r *recordBrief) (_ *v1alpha1.Connection, file string, ok bool) {
 	c := e.connections[connectionKey(ref, namespace)]
 	if c == nil {
 		return nil, "", true
@@ -266,7 +278,8 @@ func (e *environment) noConnection(c *connectionsAt, was recordedAs, recorded st
 	for j < len(c.at)-1 && c.equal(0, j) {
 		j++
 	}
-	return fmt.Sprintf("%s %s is in %s and %s, which say different things, and neither is recorded: neither is used; keep one of them",
+	return fmt.Sprintf("%s %s is in %s and %s, which say different things, and neither is recorded: neither is used; "+
+		"keep one of them",
 		c.kind, c.name, c.at[0].file, c.where(j, 0))
 }
 
@@ -277,8 +290,9 @@ func (e *environment) reportConnections() {
 		if len(c.stay) > 0 && !c.differ {
 			recorded := slices.Sorted(maps.Keys(c.stay))[0]
 			for _, at := range c.at {
-				e.world.Problems = append(e.world.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: at.file, Line: at.line, Path: "metadata.name",
-					Message: e.sayStays(c.kind, name, recorded)})
+				e.world.Problems = append(e.world.Problems,
+					v1alpha1.Problem{Severity: v1alpha1.Error, File: at.file, Line: at.line, Path: "metadata.name",
+						Message: e.sayStays(c.kind, name, recorded)})
 			}
 			continue
 		}
@@ -306,7 +320,9 @@ func distinct(all []waiverAt) (kept []v1alpha1.Waiver, several []*duplicates) {
 		if same[0].place != w.place { // it was looked at with the first one
 			continue
 		}
-		d := &duplicates{kind: "waiver", name: w.name, equal: func(i, j int) bool { return reflect.DeepEqual(same[i].waiver.Spec, same[j].waiver.Spec) }}
+		d := &duplicates{kind: "waiver", name: w.name, equal: func(i, j int) bool {
+			return reflect.DeepEqual(same[i].waiver.Spec, same[j].waiver.Spec)
+		}}
 		for _, s := range same {
 			d.at = append(d.at, s.place)
 		}
@@ -341,7 +357,9 @@ func (e *environment) chooseSpec(s *rollout.Snapshot, candidates []*specAt) {
 		}
 		return
 	}
-	d := &duplicates{kind: "spec", name: s.Deployment, equal: func(i, j int) bool { return i == j || sameSpec(candidates[i].spec, candidates[j].spec) }}
+	d := &duplicates{kind: "spec", name: s.Deployment, equal: func(i, j int) bool {
+		return i == j || sameSpec(candidates[i].spec, candidates[j].spec)
+	}}
 	for _, c := range candidates {
 		d.at = append(d.at, place{file: c.file.path, line: c.line})
 	}
@@ -362,7 +380,8 @@ func (e *environment) chooseSpec(s *rollout.Snapshot, candidates []*specAt) {
 	case was.stays && !slices.ContainsFunc(candidates, func(c *specAt) bool { return c.file.path == recorded }):
 		problems, _ := e.brokenAt(recorded)
 		if s.Problems = asProblems(problems); len(s.Problems) == 0 {
-			s.Problems = []rollout.Problem{{Reason: rollout.InvalidSpec, Message: recorded + ": " + e.sayStays("spec", s.Deployment, recorded)}}
+			s.Problems = []rollout.Problem{{Reason: rollout.InvalidSpec,
+				Message: recorded + ": " + e.sayStays("spec", s.Deployment, recorded)}}
 		}
 		for _, c := range candidates {
 			e.fault(c, "metadata.name", "%s", e.sayStays("spec", s.Deployment, recorded))
@@ -371,7 +390,8 @@ func (e *environment) chooseSpec(s *rollout.Snapshot, candidates []*specAt) {
 	default:
 		_, message := d.says(0)
 		s.SpecPath, s.Git.SpecBlob = candidates[0].file.path, candidates[0].file.hash
-		s.Problems = []rollout.Problem{{Reason: rollout.InvalidSpec, Message: v1alpha1.Problem{File: d.at[0].file, Line: d.at[0].line, Path: "metadata.name", Message: message}.String()}}
+		s.Problems = []rollout.Problem{{Reason: rollout.InvalidSpec, Message: v1alpha1.Problem{File: d.at[0].file,
+			Line: d.at[0].line, Path: "metadata.name", Message: message}.String()}}
 	}
 	e.report(d)
 }

@@ -36,7 +36,8 @@ func (r *resourceTemplates) addNamed(t *templateAt) {
 
 // sameTemplate reports whether two templates of one name make the same of the same versions.
 func sameTemplate(a, b *templateAt) bool {
-	return a.spec != nil && b.spec != nil && a.resource.Hash == b.resource.Hash && a.deployment() == b.deployment() && slices.Equal(a.spec.Versions, b.spec.Versions)
+	return a.spec != nil && b.spec != nil && a.resource.Hash == b.resource.Hash && a.deployment() == b.deployment() &&
+		slices.Equal(a.spec.Versions, b.spec.Versions)
 }
 
 // recordedResource is what a record has of a template: by the newest version with an object of it.
@@ -63,7 +64,8 @@ func (e *environment) chooseTemplate(s *rollout.Snapshot, t *templateAt) bool {
 	recorded, hash := recordedResource(s, t.name.Name)
 	was := recordedAs{stays: e.stays(recorded), path: func(i int) bool { return g.at[i].file == recorded },
 		rendered: func(i int) bool {
-			return g.all[i].spec != nil && hash != "" && g.all[i].resource.Hash == hash && g.all[i].deployment() == s.Deployment
+			return g.all[i].spec != nil && hash != "" && g.all[i].resource.Hash == hash &&
+				g.all[i].deployment() == s.Deployment
 		}}
 	k := g.keeper(was)
 	if k >= 0 {
@@ -83,7 +85,8 @@ func (e *environment) chooseTemplate(s *rollout.Snapshot, t *templateAt) bool {
 	} else {
 		_, message = g.says(i)
 	}
-	t.problem = cmp.Or(t.problem, &v1alpha1.Problem{Severity: v1alpha1.Error, File: t.doc.File, Line: g.at[i].line, Path: "metadata.name", Message: message})
+	t.problem = cmp.Or(t.problem, &v1alpha1.Problem{Severity: v1alpha1.Error, File: t.doc.File, Line: g.at[i].line,
+		Path: "metadata.name", Message: message})
 	return true
 }
 

@@ -159,7 +159,8 @@ func (e *environment) file(f *found, owners map[string]string) error {
 			e.template(templateAt{name: name, doc: doc, nth: i, spec: &object.Spec, resource: d.resources[i]})
 			e.beside(f)
 		case nil:
-			if v1alpha1.HasErrors(doc.Problems) && isWorkerDeployment(doc.Kind) && name.Name != "" && name.Namespace != "" {
+			if v1alpha1.HasErrors(doc.Problems) && isWorkerDeployment(doc.Kind) && name.Name != "" &&
+				name.Namespace != "" {
 				e.specs = append(e.specs, &specAt{name: name, file: f, line: doc.Line, problems: doc.Problems})
 			}
 			if v1alpha1.HasErrors(doc.Problems) && doc.Kind == v1alpha1.KindWorkerResourceTemplate && name.Name != "" {
@@ -173,8 +174,10 @@ func (e *environment) file(f *found, owners map[string]string) error {
 // nowhere warns of a connection without a namespace. It does not count as a ClusterConnection, and no spec can name
 // it.
 func (e *environment) nowhere(f *found, line int) {
-	e.world.Problems = append(e.world.Problems, v1alpha1.Problem{Severity: v1alpha1.Warning, File: f.path, Line: line, Path: "metadata.namespace",
-		Message: fmt.Sprintf("is missing, and the environment %s has no default namespace: no spec can name this connection", e.world.Environment.Name)})
+	e.world.Problems = append(e.world.Problems, v1alpha1.Problem{Severity: v1alpha1.Warning, File: f.path, Line: line,
+		Path: "metadata.namespace",
+		Message: fmt.Sprintf("is missing, and the environment %s has no default namespace: no spec can name this "+
+			"connection", e.world.Environment.Name)})
 }
 
 func isWorkerDeployment(kind string) bool {
@@ -184,11 +187,13 @@ func isWorkerDeployment(kind string) bool {
 // spec adds a spec. owners is nil where there is one environment.
 func (e *environment) spec(s *specAt, owners map[string]string) {
 	if s.name.Namespace == "" {
-		e.fault(s, "metadata.namespace", "is required: the environment %s has no default namespace", e.world.Environment.Name)
+		e.fault(s, "metadata.namespace", "is required: the environment %s has no default namespace",
+			e.world.Environment.Name)
 		return
 	}
 	if owner, taken := owners[s.file.path]; taken && owner != e.world.Environment.Name {
-		e.fault(s, "", "is matched by the environments %s and %s: a spec belongs to one", owner, e.world.Environment.Name)
+		e.fault(s, "", "is matched by the environments %s and %s: a spec belongs to one", owner,
+			e.world.Environment.Name)
 		return
 	}
 	if owners != nil {
@@ -223,8 +228,8 @@ func named(spec *v1alpha1.WorkerDeployment, namespace string) *v1alpha1.WorkerDe
 
 // fault reports what is wrong with a spec beside its own content.
 func (e *environment) fault(s *specAt, field, format string, args ...any) {
-	e.world.Problems = append(e.world.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: s.file.path, Line: s.line,
-		Path: field, Message: fmt.Sprintf(format, args...)})
+	e.world.Problems = append(e.world.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: s.file.path,
+		Line: s.line, Path: field, Message: fmt.Sprintf(format, args...)})
 }
 
 // policies reads the environment's Rego and data files.
@@ -233,7 +238,8 @@ func (e *environment) policies() error {
 		field string
 		globs []string
 		to    *[]rollout.TextFile
-	}{{"policies", e.world.Environment.Policies, &e.world.Policies}, {"data", e.world.Environment.Data, &e.world.Data}} {
+	}{{"policies", e.world.Environment.Policies, &e.world.Policies}, {"data", e.world.Environment.Data,
+		&e.world.Data}} {
 		from, prefix := e.ruling(e.tree)
 		files, err := e.match(from, part.globs, nil, false)
 		if err != nil {
@@ -249,7 +255,8 @@ func (e *environment) policies() error {
 		e.astray(globs, prefix)
 		for _, f := range files.files {
 			data, err := from.Read(f.path, f.hash)
-			if p, ok := Unreadable(prefix+f.path, err); ok { // what takes its place is neither Rego nor data: the environment's policies cannot be used
+			// what takes its place is neither Rego nor data: the environment's policies cannot be used
+			if p, ok := Unreadable(prefix+f.path, err); ok {
 				e.world.Problems = append(e.world.Problems, p)
 				e.policyProblem = &p
 				data, err = []byte("this file cannot be read"), nil
@@ -325,14 +332,17 @@ func together(specs []*specAt, records []*recordAt) []deploymentAt {
 
 // snapshot begins the snapshot of a worker deployment with what it has beside its own files.
 func (e *environment) snapshot(n rollout.Name) rollout.Snapshot {
-	return rollout.Snapshot{Deployment: n, Environment: e.world.Environment, EnvironmentProblem: e.world.Unusable, ByOther: e.world.ByOther,
-		Git: rollout.GitContext{Branch: e.git.Branch}, Waivers: e.waivers, Rivals: e.rivals[n], TakenNames: takenNames(n, e.records), Rollouts: others(e.rollouts, n)}
+	return rollout.Snapshot{Deployment: n, Environment: e.world.Environment, EnvironmentProblem: e.world.Unusable,
+		ByOther: e.world.ByOther,
+		Git:     rollout.GitContext{Branch: e.git.Branch}, Waivers: e.waivers, Rivals: e.rivals[n],
+		TakenNames: takenNames(n, e.records), Rollouts: others(e.rollouts, n)}
 }
 
 // whole gives the snapshot of a worker deployment.
 func (e *environment) whole(d deploymentAt) (rollout.Snapshot, error) {
 	if d.record == nil {
-		d.record = &recordAt{Record: rollout.Record{Dir: path.Join(e.world.Environment.Output.Path, d.name.Namespace, d.name.Name)}, of: d.name}
+		d.record = &recordAt{Record: rollout.Record{Dir: path.Join(e.world.Environment.Output.Path, d.name.Namespace,
+			d.name.Name)}, of: d.name}
 	}
 	s := e.snapshot(d.name)
 	err := e.complete(&s, d)
@@ -343,7 +353,8 @@ func (e *environment) whole(d deploymentAt) (rollout.Snapshot, error) {
 // left of it has to be found and ended.
 func (e *environment) lastSpec(s *rollout.Snapshot) {
 	routing, last := s.Record.Routing, s.Record.Status
-	if s.Spec != nil || s.SpecPath != "" || len(s.Problems) > 0 || routing == nil || routing.Spec.Retire == nil || last == nil {
+	if s.Spec != nil || s.SpecPath != "" || len(s.Problems) > 0 || routing == nil || routing.Spec.Retire == nil ||
+		last == nil {
 		return
 	}
 	spec := *last
@@ -381,7 +392,9 @@ func asProblems(problems []v1alpha1.Problem) []rollout.Problem {
 
 // others are rollouts without that of n. Worker deployments that roll nothing out share one list.
 func others(rollouts []rollout.InProgress, n rollout.Name) []rollout.InProgress {
-	i, found := slices.BinarySearchFunc(rollouts, n, func(r rollout.InProgress, n rollout.Name) int { return r.Deployment.Compare(n) })
+	i, found := slices.BinarySearchFunc(rollouts, n, func(r rollout.InProgress, n rollout.Name) int {
+		return r.Deployment.Compare(n)
+	})
 	if !found {
 		return rollouts
 	}

@@ -59,7 +59,9 @@ func (l *listing) file(name, hash string) *found {
 	if l == nil || !l.sorted || hash == "" {
 		return nil
 	}
-	i, ok := slices.BinarySearchFunc(l.files, name, func(f *found, name string) int { return strings.Compare(f.path, name) })
+	i, ok := slices.BinarySearchFunc(l.files, name, func(f *found, name string) int {
+		return strings.Compare(f.path, name)
+	})
 	if !ok || l.files[i].hash != hash {
 		return nil
 	}
@@ -254,7 +256,9 @@ func (r *Reader) match(t tree.Tree, globs, leaveOut []string, folders bool) (mat
 		}
 	}
 	if !sorted || len(parts) > 1 {
-		m.files = slices.SortedFunc(slices.Values(m.files), func(a, b *found) int { return strings.Compare(a.path, b.path) })
+		m.files = slices.SortedFunc(slices.Values(m.files), func(a, b *found) int {
+			return strings.Compare(a.path, b.path)
+		})
 		m.files = slices.CompactFunc(m.files, func(a, b *found) bool { return a.path == b.path })
 	}
 	return m, nil
@@ -273,7 +277,8 @@ func (r *Reader) listed(t tree.Tree, g globsIn, leaveOut []string) (*listing, er
 		}
 	}
 	key := g.key(leaveOut)
-	all, err := below(t, g.base, dir.Hash, walk{was: r.dirs[key], globs: g.globs, leaveOut: leaveOut, folders: g.folders, budget: tree.NewBudget()})
+	all, err := below(t, g.base, dir.Hash, walk{was: r.dirs[key], globs: g.globs, leaveOut: leaveOut,
+		folders: g.folders, budget: tree.NewBudget()})
 	if err != nil {
 		return nil, err
 	}

@@ -25,8 +25,10 @@ type Namespaces struct {
 // ParseNamespaceRule reads ENVIRONMENTS=NAMESPACES, such as prod=payments, dev*=team-*.
 func ParseNamespaceRule(text string) (NamespaceRule, error) {
 	environments, namespaces, ok := strings.Cut(text, "=")
-	if !ok || environments == "" || namespaces == "" || !doublestar.ValidatePattern(environments) || !doublestar.ValidatePattern(namespaces) {
-		return NamespaceRule{}, fmt.Errorf("%q is not of the form ENVIRONMENT=NAMESPACE, such as prod=payments or dev*=team-*", text)
+	if !ok || environments == "" || namespaces == "" || !doublestar.ValidatePattern(environments) ||
+		!doublestar.ValidatePattern(namespaces) {
+		return NamespaceRule{}, fmt.Errorf("%q is not of the form ENVIRONMENT=NAMESPACE, such as prod=payments or "+
+			"dev*=team-*", text)
 	}
 	return NamespaceRule{environments, namespaces}, nil
 }
@@ -50,7 +52,8 @@ func (e *environment) foreignTemporal(namespace string) string {
 	if namespace == "" || allows(e.options.namespaces.Temporal, e.world.Environment.Name, namespace) {
 		return ""
 	}
-	return fmt.Sprintf("the bot's configuration (--allowed-temporal-namespaces) does not let environment %s name the Temporal namespace %q",
+	return fmt.Sprintf("the bot's configuration (--allowed-temporal-namespaces) does not let environment %s name the "+
+		"Temporal namespace %q",
 		e.world.Environment.Name, namespace)
 }
 
@@ -66,7 +69,8 @@ func (e *environment) checkTemporal(s *specAt) {
 	if why := e.foreignTemporal(namespace); why != "" {
 		const field = "spec.workerOptions.temporalNamespace"
 		e.fault(s, field, "%s", why)
-		s.spec, s.brief, s.problems = nil, nil, []v1alpha1.Problem{{Severity: v1alpha1.Error, File: s.file.path, Line: s.line, Path: field, Message: why}}
+		s.spec, s.brief, s.problems = nil, nil, []v1alpha1.Problem{
+			{Severity: v1alpha1.Error, File: s.file.path, Line: s.line, Path: field, Message: why}}
 	}
 }
 
@@ -79,7 +83,8 @@ func (o options) restricted() bool {
 // word, too: what that names is asked about and lowered, so it is not enough to look at the spec.
 func (e *environment) foreign(n rollout.Name, record *recordAt) string {
 	if !allows(e.options.namespaces.Kubernetes, e.world.Environment.Name, n.Namespace) {
-		return fmt.Sprintf("the bot's configuration (--allowed-namespaces) does not let environment %s name the namespace %q",
+		return fmt.Sprintf("the bot's configuration (--allowed-namespaces) does not let environment %s name the "+
+			"namespace %q",
 			e.world.Environment.Name, n.Namespace)
 	}
 	for _, namespace := range record.temporal() {

@@ -96,7 +96,8 @@ func (t *pathTree) Read(files []source.File) error {
 	for i := range files {
 		data, err := t.in.Read(files[i].Path, files[i].Blob)
 		if p, ok := Unreadable(files[i].Path, err); ok {
-			return &source.Error{File: p.File, Message: fmt.Sprintf("%s: move it out of the folder, which is built with all its files", p.Message)}
+			return &source.Error{File: p.File,
+				Message: fmt.Sprintf("%s: move it out of the folder, which is built with all its files", p.Message)}
 		}
 		if err != nil {
 			return err

@@ -107,7 +107,8 @@ func ReadFolder(dir string, options ...Option) (rollout.World, error) {
 }
 
 // read gives the world of a tree. outputs gives the tree of an environment's output and the commit it is of.
-func (r *Reader) Read(t tree.Tree, outputs func(v1alpha1.Environment) (tree.Tree, string, error), git rollout.GitContext) (rollout.World, error) {
+func (r *Reader) Read(t tree.Tree, outputs func(v1alpha1.Environment) (tree.Tree, string, error),
+	git rollout.GitContext) (rollout.World, error) {
 	r.begin()
 	world := rollout.World{Git: git}
 	from, prefix := r.ruling(t)
@@ -136,7 +137,8 @@ func (r *Reader) Read(t tree.Tree, outputs func(v1alpha1.Environment) (tree.Tree
 			return world, err
 		}
 		blank.Base, blank.Unusable = base, unusable(is.problem)
-		e, err := r.environment(environment{Reader: r, tree: t, out: out, config: config, git: git, world: blank}, owners)
+		e, err := r.environment(environment{Reader: r, tree: t, out: out, config: config, git: git, world: blank},
+			owners)
 		if err != nil {
 			return world, fmt.Errorf("environment %s: %w", is.Name, err)
 		}
@@ -147,7 +149,8 @@ func (r *Reader) Read(t tree.Tree, outputs func(v1alpha1.Environment) (tree.Tree
 		adrift.add(e)
 		rivals.envs = append(rivals.envs, e)
 		if r.briefs != nil {
-			e.world = rollout.EnvironmentWorld{Environment: blank.Environment, ByOther: blank.ByOther, Unusable: e.world.Unusable}
+			e.world = rollout.EnvironmentWorld{Environment: blank.Environment, ByOther: blank.ByOther,
+				Unusable: e.world.Unusable}
 			now[is.Name] = e
 		}
 	}
@@ -164,7 +167,8 @@ func (r *Reader) begin() {
 		r.dirs, r.folders = map[string]*listing{}, map[recordsKey]*recordsIn{}
 		r.built = map[builtKey]*built{}
 	}
-	r.used.files, r.used.folders, r.used.dirs, r.used.built = map[fileKey]bool{}, map[recordsKey]bool{}, map[string]bool{}, map[builtKey]bool{}
+	r.used.files, r.used.folders, r.used.dirs, r.used.built = map[fileKey]bool{}, map[recordsKey]bool{},
+		map[string]bool{}, map[builtKey]bool{}
 	if r.briefs != nil {
 		r.briefs.full = 0
 	}
@@ -219,7 +223,8 @@ func (r *Reader) decodeAnew(t tree.Tree, f *found) (decoded, error) {
 
 func decodedFrom(file string, data []byte) decoded {
 	documents, problems := v1alpha1.Decode(file, data)
-	return decoded{documents: documents, problems: problems, resources: resourcesIn(documents), elsewhere: v1alpha1.IsPointer(data)}
+	return decoded{documents: documents, problems: problems, resources: resourcesIn(documents),
+		elsewhere: v1alpha1.IsPointer(data)}
 }
 
 // Unreadable says that a file can never be read; false where that is not what an error says.

@@ -95,7 +95,8 @@ func (e *environment) folder(ns tree.Entry, dir string) (*recordsIn, error) {
 	now.problems = slices.Clone(e.world.Problems[said:])
 	for _, n := range entries {
 		if n.Kind == tree.IsFolder {
-			now.at = append(now.at, recordIn{rollout.Name{Namespace: ns.Name, Name: n.Name}, tree.Join(dir, n.Name), n.Hash, was.find(n)})
+			now.at = append(now.at, recordIn{rollout.Name{Namespace: ns.Name, Name: n.Name}, tree.Join(dir, n.Name),
+				n.Hash, was.find(n)})
 		}
 	}
 	e.folders[key] = now
@@ -140,7 +141,9 @@ func sortedEntries(t tree.Tree, dir, hash string) ([]tree.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.SortedFunc(slices.Values(entries), func(a, b tree.Entry) int { return strings.Compare(a.Name, b.Name) }), nil
+	return slices.SortedFunc(slices.Values(entries), func(a, b tree.Entry) int {
+		return strings.Compare(a.Name, b.Name)
+	}), nil
 }
 
 // named leaves out entries that no name can be told by, and reports them.
@@ -172,7 +175,9 @@ func (r *recordsIn) find(n tree.Entry) *recordAt {
 	if r == nil || n.Hash == "" {
 		return nil
 	}
-	i, ok := slices.BinarySearchFunc(r.at, n.Name, func(in recordIn, name string) int { return strings.Compare(in.of.Name, name) })
+	i, ok := slices.BinarySearchFunc(r.at, n.Name, func(in recordIn, name string) int {
+		return strings.Compare(in.of.Name, name)
+	})
 	if !ok || r.at[i].hash != n.Hash {
 		return nil
 	}
@@ -186,7 +191,8 @@ func (e *environment) record(in *recordIn, left *tree.Budget) (*recordAt, error)
 		known = in.at.noted
 	}
 	if known != nil {
-		in.at = &recordAt{Record: rollout.Record{Dir: in.dir, Tree: in.hash}, of: in.of, brief: known, entries: known.Entries}
+		in.at = &recordAt{Record: rollout.Record{Dir: in.dir, Tree: in.hash}, of: in.of, brief: known,
+			entries: known.Entries}
 	}
 	if in.at != nil {
 		return in.at, left.Take(in.at.entries, in.dir)
@@ -273,7 +279,8 @@ func (e *environment) decodeRecord(r *rollout.Record) {
 	if !ok {
 		if len(r.Files) > 0 {
 			r.RoutingProblem = &rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: fmt.Sprintf(
-				"%s is missing beside other files of the record: bring it back from Git's history", path.Join(r.Dir, layout.Routing))}
+				"%s is missing beside other files of the record: bring it back from Git's history",
+				path.Join(r.Dir, layout.Routing))}
 		}
 		return
 	}

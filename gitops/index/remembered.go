@@ -46,7 +46,8 @@ func (r *Reader) Remember() (specs, records []Remembered) {
 
 // Recall takes what surveys of an earlier run found out.
 func (r *Reader) Recall(specs, records []Remembered) {
-	r.briefs.specs, r.briefs.records = make(map[fileKey]specBrief, len(specs)), make(map[fileKey]recordBrief, len(records))
+	r.briefs.specs, r.briefs.records = make(map[fileKey]specBrief, len(specs)),
+		make(map[fileKey]recordBrief, len(records))
 	for _, f := range specs {
 		r.briefs.specs[fileKey{f.Path, f.Hash}] = f.Spec
 	}

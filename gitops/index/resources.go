@@ -99,13 +99,17 @@ func (t *templateAt) deployment() rollout.Name {
 // unread notes a file in which there may be templates that are not known. The file is not YAML, one of its
 // documents could be a misspelt template, or its content is elsewhere.
 func (r *resourceTemplates) unread(f *found, d decoded) {
-	known := []string{v1alpha1.KindTemporalWorkerDeployment, v1alpha1.KindWorkerDeployment, v1alpha1.KindTemporalConnection,
-		v1alpha1.KindConnection, v1alpha1.KindClusterConnection, v1alpha1.KindConfig, v1alpha1.KindWaiver, v1alpha1.KindRouting}
+	known := []string{v1alpha1.KindTemporalWorkerDeployment, v1alpha1.KindWorkerDeployment,
+		v1alpha1.KindTemporalConnection,
+		v1alpha1.KindConnection, v1alpha1.KindClusterConnection, v1alpha1.KindConfig, v1alpha1.KindWaiver,
+		v1alpha1.KindRouting}
 	for _, p := range d.problems {
 		if p.Severity != v1alpha1.Error && !d.elsewhere || r.missed != nil {
 			continue
 		}
-		at := slices.IndexFunc(d.documents, func(doc v1alpha1.Document) bool { return slices.Contains(doc.Problems, p) })
+		at := slices.IndexFunc(d.documents, func(doc v1alpha1.Document) bool {
+			return slices.Contains(doc.Problems, p)
+		})
 		if at >= 0 {
 			doc := &d.documents[at]
 			if slices.Contains(known, doc.Kind) || doc.Kind == v1alpha1.KindWorkerResourceTemplate && doc.Name != "" {
@@ -132,13 +136,19 @@ func (e *environment) template(t templateAt) {
 	switch {
 	case t.spec == nil:
 	case t.name.Namespace == "":
-		t.problem = e.templateFault(&t, "metadata.namespace", "is required: the environment %s has no default namespace", e.world.Environment.Name)
+		t.problem = e.templateFault(&t, "metadata.namespace",
+			"is required: the environment %s has no default namespace", e.world.Environment.Name)
 	case !v1alpha1.AllowsKind(e.options.allowed(), t.resource.APIVersion, t.resource.Kind):
-		t.problem = e.templateFault(&t, "spec.template.kind", "a template may not make %s here; the bot's configuration allows %s "+
-			"(--allowed-resource-kinds)", kindIn(t.resource, e.options.allowed()), orNone(e.options.allowed()))
-	case e.world.Environment.ResourceKinds != nil && !v1alpha1.AllowsKind(e.world.Environment.ResourceKinds, t.resource.APIVersion, t.resource.Kind):
-		t.problem = e.templateFault(&t, "spec.template.kind", "a template may not make %s in environment %s, which allows %s "+
-			"(resourceKinds in %s)", kindIn(t.resource, e.world.Environment.ResourceKinds), e.world.Environment.Name, orNone(e.world.Environment.ResourceKinds), layout.Config)
+		t.problem = e.templateFault(&t, "spec.template.kind",
+			"a template may not make %s here; the bot's configuration allows %s "+
+				"(--allowed-resource-kinds)", kindIn(t.resource, e.options.allowed()), orNone(e.options.allowed()))
+	case e.world.Environment.ResourceKinds != nil &&
+		!v1alpha1.AllowsKind(e.world.Environment.ResourceKinds, t.resource.APIVersion, t.resource.Kind):
+		t.problem = e.templateFault(&t, "spec.template.kind",
+			"a template may not make %s in environment %s, which allows %s "+
+				"(resourceKinds in %s)", kindIn(t.resource, e.world.Environment.ResourceKinds),
+			e.world.Environment.Name,
+			orNone(e.world.Environment.ResourceKinds), layout.Config)
 	}
 	e.resources.all = append(e.resources.all, &t)
 	e.resources.addNamed(&t)
@@ -161,7 +171,8 @@ func orNone(kinds []string) string {
 
 // templateFault reports an error at a field of a template.
 func (e *environment) templateFault(t *templateAt, field, format string, args ...any) *v1alpha1.Problem {
-	p := v1alpha1.Problem{Severity: v1alpha1.Error, File: t.doc.File, Path: field, Message: fmt.Sprintf(format, args...)}
+	p := v1alpha1.Problem{Severity: v1alpha1.Error, File: t.doc.File, Path: field,
+		Message: fmt.Sprintf(format, args...)}
 	p.Line, p.Column = t.doc.Position(field)
 	e.world.Problems = append(e.world.Problems, p)
 	return &p
@@ -185,7 +196,9 @@ func (e *environment) assign(deployments []deploymentAt) {
 
 // isAmong says whether a worker deployment is among others, which are sorted by name.
 func isAmong(deployments []deploymentAt, n rollout.Name) bool {
-	_, ok := slices.BinarySearchFunc(deployments, n, func(d deploymentAt, n rollout.Name) int { return d.name.Compare(n) })
+	_, ok := slices.BinarySearchFunc(deployments, n, func(d deploymentAt, n rollout.Name) int {
+		return d.name.Compare(n)
+	})
 	return ok
 }
 
@@ -234,7 +247,9 @@ func hasResource(s *rollout.Snapshot, template string) bool {
 		return false
 	}
 	return slices.ContainsFunc(s.Record.Routing.Spec.Versions, func(v v1alpha1.RecordedVersion) bool {
-		return slices.ContainsFunc(v.Resources, func(r v1alpha1.RecordedResource) bool { return r.Template == template })
+		return slices.ContainsFunc(v.Resources, func(r v1alpha1.RecordedResource) bool {
+			return r.Template == template
+		})
 	})
 }
 
@@ -245,16 +260,19 @@ func (e *environment) unfit(s *rollout.Snapshot, t *templateAt) *v1alpha1.Proble
 	}
 	for _, pool := range s.Spec.Spec.Pools {
 		if pool.Name == t.name.Name {
-			return e.templateFault(t, "metadata.name", "%s has a pool of this name, and their files would be the same: choose another name", s.Deployment)
+			return e.templateFault(t, "metadata.name",
+				"%s has a pool of this name, and their files would be the same: choose another name", s.Deployment)
 		}
 	}
 	if !t.resource.MetricLabels {
 		return nil
 	}
-	for _, label := range []string{s.Deployment.Namespace + "_" + s.Deployment.Name, s.Spec.Spec.WorkerOptions.TemporalNamespace} {
+	for _, label := range []string{s.Deployment.Namespace + "_" + s.Deployment.Name,
+		s.Spec.Spec.WorkerOptions.TemporalNamespace} {
 		if len(validation.IsValidLabelValue(label)) > 0 {
-			return e.templateFault(t, "spec.template.spec.metrics", "selects a metric by the label %q, which is filled in and cannot be a label's value: "+
-				"at most 63 characters, a letter or digit first and last", label)
+			return e.templateFault(t, "spec.template.spec.metrics",
+				"selects a metric by the label %q, which is filled in and cannot be a label's value: "+
+					"at most 63 characters, a letter or digit first and last", label)
 		}
 	}
 	return nil
@@ -307,10 +325,12 @@ func (a *adrift) report(world *rollout.World) {
 				continue
 			}
 			p := v1alpha1.Problem{Severity: v1alpha1.Error, File: t.doc.File, Path: t.spec.RefPath(),
-				Message:    fmt.Sprintf("worker deployment %s is not in the repository: nothing is made from this template", t.deployment()),
+				Message: fmt.Sprintf("worker deployment %s is not in the repository: nothing is made from "+
+					"this template", t.deployment()),
 				Suggestion: v1alpha1.Closest(t.spec.Deployment(), a.known[i])}
 			if a.partial {
-				p.Severity, p.Message = v1alpha1.Warning, fmt.Sprintf("worker deployment %s is not among the given files", t.deployment())
+				p.Severity, p.Message = v1alpha1.Warning,
+					fmt.Sprintf("worker deployment %s is not among the given files", t.deployment())
 			}
 			p.Line, p.Column = t.doc.Position(p.Path)
 			env.Problems = append(env.Problems, p)

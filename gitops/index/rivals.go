@@ -71,10 +71,13 @@ func (w *rivals) tell(mine, other int, is claim) {
 	if a.rivals == nil {
 		a.rivals = map[rollout.Name][]rollout.Rival{}
 	}
-	a.rivals[is.name] = append(a.rivals[is.name], rollout.Rival{Environment: rival.Name, ManagerIdentity: rival.ManagerIdentity})
+	a.rivals[is.name] = append(a.rivals[is.name], rollout.Rival{Environment: rival.Name,
+		ManagerIdentity: rival.ManagerIdentity})
 	env.Problems = append(env.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: is.file, Message: fmt.Sprintf(
-		"the environments %s and %s both claim worker deployment %s in Temporal namespace %s at %s: the one that manages it there keeps it, and the other one "+
-			"raises and creates nothing; take it out of one of them", env.Environment.Name, rival.Name, is.name, is.namespace, is.server)})
+		"the environments %s and %s both claim worker deployment %s in Temporal namespace %s at %s: the one that "+
+			"manages it there keeps it, and the other one "+
+			"raises and creates nothing; take it out of one of them", env.Environment.Name, rival.Name, is.name,
+		is.namespace, is.server)})
 }
 
 // claims are the worker deployments of an environment, sorted by name, as a reading has them.

@@ -46,7 +46,8 @@ func (e *environment) unmatched(from tree.Tree, of patterns) error {
 				return err
 			}
 			if there && at.Kind == tree.IsFolder {
-				p.Message = fmt.Sprintf("%s: %s is a folder, and matches no file: for all files below it write %q", field, glob, path.Clean(glob)+"/**")
+				p.Message = fmt.Sprintf("%s: %s is a folder, and matches no file: for all files below it write %q",
+					field, glob, path.Clean(glob)+"/**")
 			}
 		}
 		switch {
@@ -77,7 +78,8 @@ func (e *environment) linked(of patterns) error {
 			if err != nil || !ok {
 				return err
 			}
-			p.Message = fmt.Sprintf("%s: %s is a symbolic link or a submodule, and is not followed: put a file there", field, link)
+			p.Message = fmt.Sprintf("%s: %s is a symbolic link or a submodule, and is not followed: put a file there",
+				field, link)
 			if named && field != specsField {
 				p.Severity = v1alpha1.Error
 				e.world.PolicyProblems = append(e.world.PolicyProblems, p)
@@ -118,7 +120,9 @@ func (e *environment) atPattern(field string) (v1alpha1.Problem, bool, error) {
 	p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: prefix + layout.Config}
 	for i := range d.documents {
 		all, _ := d.documents[i].Configured()
-		n := slices.IndexFunc(all, func(env v1alpha1.ConfiguredEnvironment) bool { return env.Name == e.world.Environment.Name })
+		n := slices.IndexFunc(all, func(env v1alpha1.ConfiguredEnvironment) bool {
+			return env.Name == e.world.Environment.Name
+		})
 		if n < 0 {
 			continue
 		}

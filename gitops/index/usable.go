@@ -51,7 +51,9 @@ type configuration struct {
 
 // sound reports whether all of it can be used.
 func (c *configuration) sound() bool {
-	return c.whole == nil && !slices.ContainsFunc(c.environments, func(e v1alpha1.ConfiguredEnvironment) bool { return e.Problem != nil })
+	return c.whole == nil && !slices.ContainsFunc(c.environments, func(e v1alpha1.ConfiguredEnvironment) bool {
+		return e.Problem != nil
+	})
 }
 
 // wrong is a configuration with something wrong with all of it.
@@ -116,19 +118,25 @@ func environmentNamed(all []v1alpha1.Environment, name string) *v1alpha1.Environ
 func apart(all []inForce, last []v1alpha1.Environment) []inForce {
 	for {
 		at := slices.IndexFunc(all, func(e inForce) bool {
-			return slices.ContainsFunc(all, func(o inForce) bool { return o.Name != e.Name && o.problem != nil && overlap(e.Output, o.Output) })
+			return slices.ContainsFunc(all, func(o inForce) bool {
+				return o.Name != e.Name && o.problem != nil && overlap(e.Output, o.Output)
+			})
 		})
 		if at < 0 {
 			return all
 		}
 		e := all[at]
-		other := all[slices.IndexFunc(all, func(o inForce) bool { return o.Name != e.Name && o.problem != nil && overlap(e.Output, o.Output) })]
+		other := all[slices.IndexFunc(all, func(o inForce) bool {
+			return o.Name != e.Name && o.problem != nil && overlap(e.Output, o.Output)
+		})]
 		was := environmentNamed(last, e.Name)
 		if e.problem == nil && was != nil && !overlap(was.Output, other.Output) {
 			all[at] = inForce{*was, other.problem}
 			continue
 		}
-		all = slices.DeleteFunc(slices.Clone(all), func(x inForce) bool { return x.Name == e.Name || x.Name == other.Name && e.problem != nil })
+		all = slices.DeleteFunc(slices.Clone(all), func(x inForce) bool {
+			return x.Name == e.Name || x.Name == other.Name && e.problem != nil
+		})
 	}
 }
 
@@ -155,7 +163,8 @@ func unusable(p *v1alpha1.Problem) *rollout.Problem {
 		return nil
 	}
 	return &rollout.Problem{Reason: rollout.InvalidConfiguration,
-		Message: p.String() + ": until it is mended, traffic only goes down, by the configuration that could be used last"}
+		Message: p.String() +
+			": until it is mended, traffic only goes down, by the configuration that could be used last"}
 }
 
 // inForce says which environments are in force, and what is wrong with rampart.yaml. What could be used last is found
@@ -170,7 +179,8 @@ func (r *Reader) inForce(c configuration) ([]inForce, []v1alpha1.Problem) {
 	}
 	out, problems := c.over(last.environments), c.problems
 	if missing := c.without(out); missing != "" && r.last != nil {
-		problems = append(slices.Clip(problems), v1alpha1.Problem{Severity: v1alpha1.Error, File: layout.Config, Message: missing})
+		problems = append(slices.Clip(problems), v1alpha1.Problem{Severity: v1alpha1.Error, File: layout.Config,
+			Message: missing})
 	}
 	if len(out) > 0 {
 		last.environments = environmentsOf(out)
@@ -207,7 +217,8 @@ func (r *Reader) configuredBefore(last *LastUsable) []v1alpha1.Environment {
 func (c *configuration) without(out []inForce) string {
 	const so = "nothing moves but by command (rampart rollback NAME)"
 	if c.whole != nil && len(out) == 0 {
-		return fmt.Sprintf("no configuration that could be used is known, and the last %d commits have none: %s", RecentCommits, so)
+		return fmt.Sprintf("no configuration that could be used is known, and the last %d commits have none: %s",
+			RecentCommits, so)
 	}
 	var names []string
 	for _, e := range c.environments {
@@ -218,7 +229,8 @@ func (c *configuration) without(out []inForce) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("environment %s cannot be used, and how it could be used last is not known: in it %s", strings.Join(names, ", "), so)
+	return fmt.Sprintf("environment %s cannot be used, and how it could be used last is not known: in it %s",
+		strings.Join(names, ", "), so)
 }
 
 // configuration reads rampart.yaml; without one there is one environment, "default". Errors: those of the tree, but for
@@ -233,10 +245,14 @@ func (r *Reader) configuration(t tree.Tree) (configuration, error) {
 	if err != nil {
 		return c, fmt.Errorf("look for %s: %w", layout.Config, err)
 	}
-	at := slices.IndexFunc(entries, func(e tree.Entry) bool { return e.Name == layout.Config && e.Kind != tree.IsStray })
+	at := slices.IndexFunc(entries, func(e tree.Entry) bool {
+		return e.Name == layout.Config && e.Kind != tree.IsStray
+	})
 	c.problems = nearMisses(entries, at >= 0)
 	if at < 0 {
-		if p := slices.IndexFunc(c.problems, func(p v1alpha1.Problem) bool { return p.Severity == v1alpha1.Error }); p >= 0 {
+		if p := slices.IndexFunc(c.problems, func(p v1alpha1.Problem) bool {
+			return p.Severity == v1alpha1.Error
+		}); p >= 0 {
 			c.whole = &c.problems[p]
 			return c, nil
 		}
@@ -247,7 +263,8 @@ func (r *Reader) configuration(t tree.Tree) (configuration, error) {
 			}
 			if recorded != "" && recorded != e.Name {
 				return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: layout.Config, Message: fmt.Sprintf(
-					"is gone, and %s has records of environment %s: put it back (git log -- %s)", e.Output.Path, recorded, layout.Config)}), nil
+					"is gone, and %s has records of environment %s: put it back (git log -- %s)", e.Output.Path,
+					recorded, layout.Config)}), nil
 			}
 			c.environments = append(c.environments, v1alpha1.ConfiguredEnvironment{Environment: e})
 		}
@@ -319,9 +336,11 @@ func (c configuration) decoded(d decoded) configuration {
 		switch {
 		case !isConfig && !v1alpha1.HasErrors(doc.Problems):
 			return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: layout.Config, Line: doc.Line,
-				Message: fmt.Sprintf("holds a %s; only a %s of %s belongs here", doc.Kind, v1alpha1.KindConfig, v1alpha1.RampartAPIVersion)})
+				Message: fmt.Sprintf("holds a %s; only a %s of %s belongs here", doc.Kind, v1alpha1.KindConfig,
+					v1alpha1.RampartAPIVersion)})
 		case isConfig && config != nil:
-			return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: layout.Config, Line: doc.Line, Message: "holds a second Config"})
+			return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: layout.Config, Line: doc.Line,
+				Message: "holds a second Config"})
 		case isConfig:
 			config = doc
 		}
@@ -335,7 +354,9 @@ func (c configuration) decoded(d decoded) configuration {
 		}
 	}
 	if c.whole == nil && len(c.environments) == 0 {
-		return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: layout.Config, Message: fmt.Sprintf("holds no Config that can be read: it needs apiVersion: %s and kind: %s, each on a line of its own", v1alpha1.RampartAPIVersion, v1alpha1.KindConfig)})
+		return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: layout.Config,
+			Message: fmt.Sprintf("holds no Config that can be read: it needs apiVersion: %s and kind: %s, each on a "+
+				"line of its own", v1alpha1.RampartAPIVersion, v1alpha1.KindConfig)})
 	}
 	return c
 }
@@ -349,9 +370,11 @@ func nearMisses(entries []tree.Entry, beside bool) []v1alpha1.Problem {
 			continue
 		}
 		p := v1alpha1.Problem{Severity: v1alpha1.Error, File: e.Name, Suggestion: layout.Config,
-			Message: "is not read: the configuration is in " + layout.Config + ", and there is none. Rename or remove the file"}
+			Message: "is not read: the configuration is in " + layout.Config +
+				", and there is none. Rename or remove the file"}
 		if beside {
-			p.Severity, p.Message = v1alpha1.Warning, "is not read: the configuration is in "+layout.Config+". Remove the file"
+			p.Severity, p.Message = v1alpha1.Warning,
+				"is not read: the configuration is in "+layout.Config+". Remove the file"
 			p.Suggestion = ""
 		}
 		out = append(out, p)
@@ -377,6 +400,7 @@ func isNearMiss(name string) bool {
 		return !example.MatchString(lower)
 	}
 	stem, extension, _ := strings.Cut(strings.TrimLeft(lower, "._"), ".")
-	near := stem != "rampart" && v1alpha1.Closest(stem, []string{"rampart"}) != "" && len(stem) >= len("rampart")-1 && len(stem) <= len("rampart")+1
+	near := stem != "rampart" && v1alpha1.Closest(stem, []string{"rampart"}) != "" && len(stem) >= len("rampart")-1 &&
+		len(stem) <= len("rampart")+1
 	return near && (extension == "yaml" || extension == "yml")
 }

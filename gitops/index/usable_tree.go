@@ -43,7 +43,8 @@ func (r *Reader) asReadLast(blank environment, bomb *tree.Error, owners map[stri
 	var found *environment
 	var failed error
 	r.before(&blank, p, func(was readLast) (more bool) {
-		for _, records := range []tree.Tree{blank.out, was.out} { // those of before only where the present ones cannot be read
+		// those of before only where the present ones cannot be read
+		for _, records := range []tree.Tree{blank.out, was.out} {
 			e := blank
 			e.tree, e.out, e.world.Unusable, e.world.Unrecorded = was.specs, records, asBefore(p), records != blank.out
 			err := e.read(owners)
@@ -101,7 +102,8 @@ func (e *environment) policiesAt(t tree.Tree) (*rollout.EnvironmentWorld, error)
 		return nil, err
 	}
 	at := *e
-	at.tree, at.world, at.policyProblem = t, rollout.EnvironmentWorld{Environment: e.world.Environment, ByOther: e.world.ByOther}, nil
+	at.tree, at.world, at.policyProblem = t, rollout.EnvironmentWorld{Environment: e.world.Environment,
+		ByOther: e.world.ByOther}, nil
 	for _, is := range c.environments {
 		if is.Name == e.world.Environment.Name && is.Problem == nil {
 			at.world.Environment.Policies, at.world.Environment.Data = is.Policies, is.Data
@@ -128,7 +130,8 @@ func (r *Reader) before(e *environment, p v1alpha1.Problem, visit func(readLast)
 		return
 	}
 	if was, ok := r.last.read[name]; ok {
-		visit(readLast{specs: asReader(was.specs, e.tree), out: asReader(was.out, e.tree), policies: was.policies, data: was.data})
+		visit(readLast{specs: asReader(was.specs, e.tree), out: asReader(was.out, e.tree), policies: was.policies,
+			data: was.data})
 		return
 	}
 	if r.last.Earlier == nil {

@@ -66,7 +66,8 @@ func readOpenPGPKey(content, passphrase []byte) (*Key, error) {
 		return nil, fmt.Errorf("read OpenPGP key: %w", err)
 	}
 	if len(entities) != 1 || entities[0].PrivateKey == nil {
-		return nil, fmt.Errorf("expected one private OpenPGP key (gpg --export-secret-keys --armor KEY), not %d keys", len(entities))
+		return nil, fmt.Errorf("expected one private OpenPGP key (gpg --export-secret-keys --armor KEY), not %d keys",
+			len(entities))
 	}
 	e := entities[0]
 	encrypted := e.PrivateKey.Encrypted

@@ -68,7 +68,8 @@ func (s *Signers) verifySSH(payload, armored []byte) (string, error) {
 }
 
 func (s *Signers) verifyOpenPGP(payload, armored []byte) (string, error) {
-	entity, err := openpgp.CheckArmoredDetachedSignature(s.openPGP, bytes.NewReader(payload), bytes.NewReader(armored), nil)
+	entity, err := openpgp.CheckArmoredDetachedSignature(s.openPGP, bytes.NewReader(payload), bytes.NewReader(armored),
+		nil)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrUntrusted, err)
 	}

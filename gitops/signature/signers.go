@@ -43,7 +43,8 @@ func Load(paths ...string) (*Signers, error) {
 }
 
 // errNobody says that a file has no signers, which would be a mistake.
-var errNobody = errors.New("it has no signers: expected lines such as 'ada@example.com ssh-ed25519 AAAA…', or an OpenPGP public key block")
+var errNobody = errors.New("it has no signers: expected lines such as 'ada@example.com ssh-ed25519 AAAA…', or an " +
+	"OpenPGP public key block")
 
 func (s *Signers) add(content []byte) error {
 	if bytes.Contains(content, []byte("-----BEGIN PGP")) {
@@ -100,7 +101,8 @@ func (s *Signers) addOpenPGP(content []byte) error {
 func parseLine(line string) (one sshSigner, listed bool, err error) {
 	principals, rest, ok := cutPrincipals(line)
 	if !ok {
-		return one, false, errors.New("expected principals, a key type and a key, such as 'ada@example.com ssh-ed25519 AAAA…'")
+		return one, false, errors.New("expected principals, a key type and a key, such as 'ada@example.com " +
+			"ssh-ed25519 AAAA…'")
 	}
 	key, _, options, _, err := ssh.ParseAuthorizedKey([]byte(rest))
 	if err != nil {
@@ -119,7 +121,8 @@ func parseLine(line string) (one sshSigner, listed bool, err error) {
 		case "valid-before":
 			one.before, err = parseTime(value)
 		default:
-			err = fmt.Errorf("option %q of %s is not known: expected namespaces, valid-after, valid-before; certificates are not supported", name, principals)
+			err = fmt.Errorf("option %q of %s is not known: expected namespaces, valid-after, valid-before; "+
+				"certificates are not supported", name, principals)
 		}
 		if err != nil {
 			return one, false, err

@@ -95,7 +95,8 @@ func (c *collection) read(from int) error {
 		c.size += len(f.Data)
 	}
 	if c.size > maxInput {
-		return c.fail("has more than %d bytes of files, with all that it is built from: keep there what the build needs, and move the rest away", maxInput)
+		return c.fail("has more than %d bytes of files, with all that it is built from: keep there what the build "+
+			"needs, and move the rest away", maxInput)
 	}
 	return nil
 }
@@ -108,7 +109,8 @@ func (c *collection) list(dir string) error {
 	for _, e := range entries {
 		name := path.Join(dir, e.Name)
 		if c.left--; c.left < 0 {
-			return c.fail("has more than %d files and folders, with all that it is built from: keep there what the build needs, and move the rest away", maxFiles)
+			return c.fail("has more than %d files and folders, with all that it is built from: keep there what the "+
+				"build needs, and move the rest away", maxFiles)
 		}
 		switch e.Kind {
 		case IsFolder:
@@ -121,7 +123,8 @@ func (c *collection) list(dir string) error {
 				c.files = append(c.files, File{Path: name, Blob: e.Hash})
 			}
 		default:
-			return &Error{File: name, Message: fmt.Sprintf("is a symbolic link or a submodule, which is not followed, and %s may need it: put a file there", c.folder.Marker)}
+			return &Error{File: name, Message: fmt.Sprintf("is a symbolic link or a submodule, which is not "+
+				"followed, and %s may need it: put a file there", c.folder.Marker)}
 		}
 	}
 	return nil
@@ -143,7 +146,8 @@ func (c *collection) chart() error {
 			return err
 		}
 		if !ok || e.Kind != IsFile {
-			return c.fail("%s, which helm.values of the environment names, is not a file here: add it (it may be empty), or take it out of helm.values", name)
+			return c.fail("%s, which helm.values of the environment names, is not a file here: add it (it may be "+
+				"empty), or take it out of helm.values", name)
 		}
 		if !c.seen[name] {
 			c.seen[name] = true

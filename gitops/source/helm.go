@@ -36,13 +36,15 @@ func helm(in Input) (Output, error) {
 	}
 	if missing := missing(c); len(missing) > 0 {
 		return Output{}, &Error{File: in.Marker, Field: "dependencies", Message: fmt.Sprintf(
-			"%s: not in charts/, and nothing is fetched: run helm dependency update, and commit charts/", strings.Join(missing, ", "))}
+			"%s: not in charts/, and nothing is fetched: run helm dependency update, and commit charts/",
+			strings.Join(missing, ", "))}
 	}
 	if err := util.ProcessDependencies(c, values); err != nil {
 		return Output{}, fail(err)
 	}
 	release := common.ReleaseOptions{Name: path.Base(in.Dir()), Namespace: in.Namespace, Revision: 1, IsInstall: true}
-	all, err := commonutil.ToRenderValuesWithSchemaValidation(c, values, release, capabilities(), true) // that validation opens files and addresses
+	// that validation opens files and addresses
+	all, err := commonutil.ToRenderValuesWithSchemaValidation(c, values, release, capabilities(), true)
 	if err != nil {
 		return Output{}, fail(err)
 	}
@@ -82,7 +84,8 @@ func loaded(in Input) (*chart.Chart, error) {
 	var files []*archive.BufferedFile
 	for _, f := range in.Files {
 		if name, ok := below(in.Dir(), f.Path); ok && !ignored(rules, name) {
-			files = append(files, &archive.BufferedFile{Name: name, Data: bytes.TrimPrefix(f.Data, []byte("\xef\xbb\xbf"))})
+			files = append(files, &archive.BufferedFile{Name: name,
+				Data: bytes.TrimPrefix(f.Data, []byte("\xef\xbb\xbf"))})
 		}
 	}
 	c, err := loader.LoadFiles(files)
@@ -90,7 +93,8 @@ func loaded(in Input) (*chart.Chart, error) {
 		return nil, &Error{File: in.Marker, Message: "is not a chart that can be loaded: " + oneLine(err.Error())}
 	}
 	if c.Metadata.Type == "library" {
-		return nil, &Error{File: in.Marker, Field: "type", Message: "is a library, which renders nothing by itself: name the chart that uses it"}
+		return nil, &Error{File: in.Marker, Field: "type",
+			Message: "is a library, which renders nothing by itself: name the chart that uses it"}
 	}
 	return c, nil
 }
@@ -154,14 +158,16 @@ func missing(c *chart.Chart) []string {
 
 // used are the files that the chart is made of: what is beside them counts only where a template may read it.
 func (in Input) used() []string {
-	own := []string{ChartFile, "Chart.lock", "values.yaml", "values.schema.json", "requirements.yaml", "requirements.lock", ignore.HelmIgnore}
+	own := []string{ChartFile, "Chart.lock", "values.yaml", "values.schema.json", "requirements.yaml",
+		"requirements.lock", ignore.HelmIgnore}
 	reads := slices.ContainsFunc(in.Files, func(f File) bool {
 		return bytes.Contains(f.Data, []byte(".Files")) || strings.HasSuffix(f.Path, ".tgz")
 	})
 	var out []string
 	for _, f := range in.Files {
 		name, inside := below(in.Dir(), f.Path)
-		if !inside || reads || slices.Contains(own, name) || strings.HasPrefix(name, "templates/") || strings.HasPrefix(name, "charts/") ||
+		if !inside || reads || slices.Contains(own, name) || strings.HasPrefix(name, "templates/") ||
+			strings.HasPrefix(name, "charts/") ||
 			slices.ContainsFunc(in.Values, func(v string) bool { return in.valuesAt(v) == f.Path }) {
 			out = append(out, f.Path)
 		}
@@ -173,5 +179,6 @@ func (in Input) used() []string {
 // with.
 func capabilities() *common.Capabilities {
 	return &common.Capabilities{KubeVersion: common.KubeVersion{Version: "v1.34.0", Major: "1", Minor: "34"},
-		APIVersions: common.VersionSet{"v1", "apps/v1", "autoscaling/v2", "batch/v1", "networking.k8s.io/v1", "policy/v1", "rbac.authorization.k8s.io/v1", "temporal.io/v1alpha1"}}
+		APIVersions: common.VersionSet{"v1", "apps/v1", "autoscaling/v2", "batch/v1", "networking.k8s.io/v1",
+			"policy/v1", "rbac.authorization.k8s.io/v1", "temporal.io/v1alpha1"}}
 }

@@ -26,7 +26,8 @@ func (c *collection) kustomization(dir string) error {
 	for i := range c.files {
 		if f := &c.files[i]; path.Dir(f.Path) == dir && slices.Contains(kustomizations, path.Base(f.Path)) {
 			if of != nil {
-				return &Error{File: f.Path, Message: fmt.Sprintf("is beside %s: one folder has one kustomization, keep one of them", path.Base(of.Path))}
+				return &Error{File: f.Path, Message: fmt.Sprintf("is beside %s: one folder has one kustomization, "+
+					"keep one of them", path.Base(of.Path))}
 			}
 			of = f
 		}
@@ -37,7 +38,8 @@ func (c *collection) kustomization(dir string) error {
 	return c.references(of.Path, of.Data)
 }
 
-const noCharts = "charts are not inflated in a kustomization: name the chart's folder in specs, or write what it makes into a file"
+const noCharts = "charts are not inflated in a kustomization: name the chart's folder in specs, or write what it " +
+	"makes into a file"
 
 // refused are the fields of a kustomization that run something, or change how others are built, in lower case:
 // kustomize takes either.
@@ -53,7 +55,8 @@ var refused = map[string]string{
 
 // places are the fields of a kustomization that name files, by the fields within them; "" for texts alone.
 var places = map[string][]string{
-	"patchesstrategicmerge": {""}, "crds": {""}, "configurations": {""}, "patches": {"path"}, "patchesjson6902": {"path"}, "replacements": {"path"},
+	"patchesstrategicmerge": {""}, "crds": {""}, "configurations": {""}, "patches": {"path"},
+	"patchesjson6902": {"path"}, "replacements": {"path"},
 	"configmapgenerator": {"files", "envs", "env"}, "secretgenerator": {"files", "envs", "env"},
 }
 
@@ -118,7 +121,9 @@ func named(list *yaml.Node, field string) []*yaml.Node {
 }
 
 // remotes are the beginnings of what kustomize takes for a repository or a file elsewhere.
-var remotes = regexp.MustCompile(`(?i)^([a-z0-9+.-]+::|[^/]*://|[^/@]+@[^/]+[:/]|gh:|(www\.)?(github\.com|gitlab\.com|bitbucket\.org)[/:])|\?(ref|version|timeout|submodules)=`)
+var remotes = regexp.MustCompile(
+	`(?i)^([a-z0-9+.-]+::|[^/]*://|[^/@]+@[^/]+[:/]|gh:|(www\.)?(github\.com|gitlab\.com|bitbucket\.org)[/:])|` +
+		`\?(ref|version|timeout|submodules)=`)
 
 func isRemote(name string) bool {
 	_, value, _ := strings.Cut(name, "=") // a file of a generator may have a key
@@ -127,7 +132,8 @@ func isRemote(name string) bool {
 
 func remote(file string, n *yaml.Node, field string) error {
 	return &Error{File: file, Line: n.Line, Field: field, Message: fmt.Sprintf(
-		"%q is in another place than this repository, and nothing is fetched: copy it into the repository, and name its folder", n.Value)}
+		"%q is in another place than this repository, and nothing is fetched: copy it into the repository, and name "+
+			"its folder", n.Value)}
 }
 
 // reference follows one element of resources, bases or components.
@@ -162,7 +168,8 @@ func (c *collection) reference(file string, n *yaml.Node, field string) error {
 	case e.Kind == IsOther:
 		return fail("%q is a symbolic link or a submodule, and is not followed: name what it leads to", n.Value)
 	case !inside:
-		return fail("%q is a file outside of the kustomization's folder: name the folder that it is in, and give that a kustomization.yaml", n.Value)
+		return fail("%q is a file outside of the kustomization's folder: name the folder that it is in, and give "+
+			"that a kustomization.yaml", n.Value)
 	}
 	return nil
 }

@@ -46,12 +46,14 @@ func (p *Process) Build(in Input) (Output, error) {
 		return Output{}, fmt.Errorf("build %s: %w", in.Marker, err)
 	case ended.Slow:
 		return Output{}, &Error{File: in.Marker, Bounds: true,
-			Message: fmt.Sprintf("cannot be built: it takes longer than %v: build less, and nothing that never ends", most)}
+			Message: fmt.Sprintf("cannot be built: it takes longer than %v: build less, and nothing that never ends",
+				most)}
 	}
 	said := ""
 	if ended.Said != "" {
 		said = " (" + oneLine(ended.Said) + ")"
 	}
 	return Output{}, &Error{File: in.Marker, Bounds: true, Message: fmt.Sprintf(
-		"cannot be built: the process that builds it ended, most likely because it needed more than %d MiB of memory%s: build less", DefaultMemory>>20, said)}
+		"cannot be built: the process that builds it ended, most likely because it needed more than %d MiB of "+
+			"memory%s: build less", DefaultMemory>>20, said)}
 }

@@ -52,5 +52,6 @@ type noLoader struct{}
 
 // Load refuses.
 func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("%s is in another place, and nothing is fetched: write the schema into values.schema.json", url)
+	return nil, fmt.Errorf("%s is in another place, and nothing is fetched: write the schema into values.schema.json",
+		url)
 }

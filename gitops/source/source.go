@@ -128,7 +128,8 @@ func Build(in Input) (Output, error) {
 		size += len(p.Text)
 	}
 	if size > maxOutput {
-		return Output{}, &Error{File: in.Marker, Message: fmt.Sprintf("builds %d bytes of objects, and at most %d are read: build fewer objects, or split the folder", size, maxOutput)}
+		return Output{}, &Error{File: in.Marker, Message: fmt.Sprintf("builds %d bytes of objects, and at most %d "+
+			"are read: build fewer objects, or split the folder", size, maxOutput)}
 	}
 	return out, nil
 }

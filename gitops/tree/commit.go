@@ -124,7 +124,8 @@ func ListError(dir string, err error) error {
 	case errors.As(err, &large):
 		return &Error{Path: cut(dir), what: fmt.Sprintf("a folder is larger than %d bytes", large.Limit)}
 	case errors.As(err, &unusable):
-		return &Error{Path: cut(dir), what: fmt.Sprintf("it cannot be read as a folder (object %s: %v)", unusable.Hash, unusable.Err)}
+		return &Error{Path: cut(dir), what: fmt.Sprintf("it cannot be read as a folder (object %s: %v)", unusable.Hash,
+			unusable.Err)}
 	}
 	return fmt.Errorf("list %q: %w", dir, err)
 }

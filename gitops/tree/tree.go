@@ -85,5 +85,6 @@ func Lookup(t Tree, file string) (Entry, bool, error) {
 // StrayProblem says that something in a folder is left out.
 func StrayProblem(severity v1alpha1.Severity, dir, name string) v1alpha1.Problem {
 	return v1alpha1.Problem{Severity: severity, File: dir,
-		Message: fmt.Sprintf("has an entry %q that is there twice, or is a path or .git: it is left out; write the folder anew with git", cut(name))}
+		Message: fmt.Sprintf("has an entry %q that is there twice, or is a path or .git: it is left out; write the "+
+			"folder anew with git", cut(name))}
 }

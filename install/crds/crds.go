@@ -17,8 +17,8 @@ const Group = "temporal.io"
 const Release = "rampart.dev/release"
 
 // head stands before the definitions.
-const head = `# Custom resource definitions of Rampart. They have the names of the in-cluster worker controller's, and no status subresource: where that
-# controller runs, applying them would take the status of its objects away.
+const head = `# Custom resource definitions of Rampart. They have the names of the in-cluster worker controller's, and no status
+# subresource: where that controller runs, applying them would take the status of its objects away.
 `
 
 // Definitions are the custom resource definitions as YAML, sorted by file name.

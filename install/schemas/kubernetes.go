@@ -74,7 +74,8 @@ func (k kubernetes) fields(t reflect.Type, properties map[string]any) (required 
 			continue
 		}
 		property := k.schemaOf(f.Type)
-		if text := new(doc.Package).Synopsis(texts[name]); text != "" && property["$ref"] == nil { // beside a reference nothing counts
+		// beside a reference nothing counts
+		if text := new(doc.Package).Synopsis(texts[name]); text != "" && property["$ref"] == nil {
 			property["description"] = text
 		}
 		properties[name] = property

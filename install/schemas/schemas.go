@@ -109,16 +109,19 @@ func objectSchema(d definition, of kubernetes) map[string]any {
 	properties["kind"] = map[string]any{"const": d.Spec.Names.Kind}
 	texts := map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}}
 	properties["metadata"] = map[string]any{"type": "object", "properties": map[string]any{
-		"name": map[string]any{"type": "string"}, "namespace": map[string]any{"type": "string"}, "labels": texts, "annotations": texts,
+		"name": map[string]any{"type": "string"}, "namespace": map[string]any{"type": "string"}, "labels": texts,
+		"annotations": texts,
 	}}
 	if d.Spec.Group == crds.Group {
-		properties["status"] = map[string]any{"type": "object"} // the bot's, or left over from a cluster: it is not read
+		// the bot's, or left over from a cluster: it is not read
+		properties["status"] = map[string]any{"type": "object"}
 	}
 	spec := properties["spec"].(map[string]any)["properties"].(map[string]any)
 	if pools, ok := spec["pools"].(map[string]any); ok { // a worker deployment
 		spec["strategy"] = of.schemaOf(reflect.TypeFor[appsv1.DeploymentStrategy]())
 		spec["template"] = of.schemaOf(reflect.TypeFor[corev1.PodTemplateSpec]())
-		pools["items"].(map[string]any)["properties"].(map[string]any)["template"] = of.schemaOf(reflect.TypeFor[corev1.PodTemplateSpec]())
+		pools["items"].(map[string]any)["properties"].(map[string]any)["template"] =
+			of.schemaOf(reflect.TypeFor[corev1.PodTemplateSpec]())
 	}
 	return schema
 }

@@ -211,7 +211,8 @@ func (l *Log) Close(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n := len(l.pending); n > 0 {
-		l.cfg.Log.WarnContext(ctx, "decisions wait in the spool for the next start", "decisions", n, "spool", l.cfg.Spool)
+		l.cfg.Log.WarnContext(ctx, "decisions wait in the spool for the next start", "decisions", n, "spool",
+			l.cfg.Spool)
 	}
 	return errors.Join(err, l.spool.close())
 }

@@ -162,7 +162,8 @@ func pack(records iter.Seq2[record, error]) (p packed, err error) {
 		p.decisions, last = p.decisions+1, r
 	}
 	if p.size = len(lines); p.size > maxUnpacked {
-		return packed{}, fmt.Errorf("pack %d decisions: their lines have %d bytes: want at most %d", p.decisions, p.size, maxUnpacked)
+		return packed{}, fmt.Errorf("pack %d decisions: their lines have %d bytes: want at most %d", p.decisions,
+			p.size, maxUnpacked)
 	}
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
 	if err != nil {

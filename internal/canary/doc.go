@@ -21,14 +21,14 @@
 // most a. Sources:
 //
 //   - J. Ville, Étude critique de la notion de collectif, 1939: the inequality.
-//   - H. Robbins, Statistical methods related to the law of the iterated logarithm, Annals of Mathematical Statistics 41 (1970):
-//     mixtures as tests of power one.
-//   - L. Wasserman, A. Ramdas, S. Balakrishnan, Universal inference, PNAS 117 (2020): dividing by the maximum over the null
-//     hypothesis, and that it may be looked at at any time.
-//   - M. Lindon, A. Malek, Anytime-valid inference for multinomial count data, NeurIPS 2022: asking which arm an event belongs
-//     to, so that rates may change with time.
-//   - R. Krichevsky, V. Trofimov, The performance of universal encoding, IEEE Transactions on Information Theory 27 (1981):
-//     Beta(1/2, 1/2) as the mixture that loses little against any x.
+//   - H. Robbins, Statistical methods related to the law of the iterated logarithm, Annals of Mathematical Statistics
+//     41 (1970): mixtures as tests of power one.
+//   - L. Wasserman, A. Ramdas, S. Balakrishnan, Universal inference, PNAS 117 (2020): dividing by the maximum over
+//     the null hypothesis, and that it may be looked at at any time.
+//   - M. Lindon, A. Malek, Anytime-valid inference for multinomial count data, NeurIPS 2022: asking which arm an
+//     event belongs to, so that rates may change with time.
+//   - R. Krichevsky, V. Trofimov, The performance of universal encoding, IEEE Transactions on Information Theory 27
+//     (1981): Beta(1/2, 1/2) as the mixture that loses little against any x.
 //
 // It holds if every workflow of the stage had the same chance of being sent to the candidate, independently of the
 // others, which is how Temporal ramps (by a hash of the workflow's ID), and if both versions' workflows are counted

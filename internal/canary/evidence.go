@@ -7,7 +7,8 @@ type table struct{ f1, f2, s1, s2 float64 }
 
 func tableOf(in Input) table {
 	a, b := in.Candidate, in.Current
-	return table{f1: float64(a.Failed), f2: float64(b.Failed), s1: float64(a.Closed - a.Failed), s2: float64(b.Closed - b.Failed)}
+	return table{f1: float64(a.Failed), f2: float64(b.Failed), s1: float64(a.Closed - a.Failed),
+		s2: float64(b.Closed - b.Failed)}
 }
 
 // shareWeight is how many successes the share of the routing counts as in one half of the mixture. Any number is valid;

@@ -57,7 +57,8 @@ func Open(cfg Config) (*Cluster, error) {
 func load(cfg Config) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = cfg.Kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: cfg.Context})
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: cfg.Context})
 	config, err := loader.ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
@@ -75,18 +76,21 @@ func (c *Cluster) failed(doing string, err error) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%s in %s: the kubeconfig's user may not: %w", doing, c.Host, err)
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%s in %s: the API server does not accept the kubeconfig's credentials: %w", doing, c.Host, err)
+		return fmt.Errorf("%s in %s: the API server does not accept the kubeconfig's credentials: %w", doing, c.Host,
+			err)
 	}
 	return fmt.Errorf("%s in %s: %w", doing, c.Host, err)
 }
 
 var (
-	definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
 	deploymentResource = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
 // get is an object without a namespace; nil: there is none.
-func (c *Cluster) get(ctx context.Context, resource schema.GroupVersionResource, name string) (*unstructured.Unstructured, error) {
+func (c *Cluster) get(ctx context.Context, resource schema.GroupVersionResource,
+	name string) (*unstructured.Unstructured, error) {
 	found, err := c.client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil

@@ -54,8 +54,10 @@ type NewerError struct {
 }
 
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("%s has definitions of release %s, and this binary those of %s: %s. Nothing was changed, since an earlier definition can drop fields that objects have: "+
-		"use rampart %s, or go back with rampart crds | kubectl apply --server-side --force-conflicts -f -", e.Host, e.Theirs, e.Ours, strings.Join(e.Names, ", "), e.Theirs)
+	return fmt.Sprintf("%s has definitions of release %s, and this binary those of %s: %s. Nothing was changed, "+
+		"since an earlier definition can drop fields that objects have: "+
+		"use rampart %s, or go back with rampart crds | kubectl apply --server-side --force-conflicts -f -", e.Host,
+		e.Theirs, e.Ours, strings.Join(e.Names, ", "), e.Theirs)
 }
 
 // SubresourceError says that definitions in the cluster have a status subresource.
@@ -65,8 +67,10 @@ type SubresourceError struct {
 }
 
 func (e *SubresourceError) Error() string {
-	return fmt.Sprintf("%s has definitions of the in-cluster worker controller: %s have a status subresource, with which the status from Git is dropped. "+
-		"Nothing was changed. Replacing them takes their status from that controller, which then cannot work: stop it first, and then give --replace-controller",
+	return fmt.Sprintf("%s has definitions of the in-cluster worker controller: %s have a status subresource, with "+
+		"which the status from Git is dropped. "+
+		"Nothing was changed. Replacing them takes their status from that controller, which then cannot work: stop "+
+		"it first, and then give --replace-controller",
 		e.Host, strings.Join(e.Names, ", "))
 }
 

@@ -44,15 +44,18 @@ func selections() []selection {
 	}
 	return []selection{
 		{resource: apps("deployments"), labels: rollout.LabelBuildID},
-		{resource: apps("replicasets"), labels: rollout.LabelBuildID, indexers: cache.Indexers{byOwner: func(o any) ([]string, error) {
-			return []string{string(o.(*replicaSet).owner)}, nil
-		}}},
-		{resource: core("pods"), labels: rollout.LabelBuildID, indexers: cache.Indexers{byOwner: func(o any) ([]string, error) {
-			return []string{string(o.(*pod).owner)}, nil
-		}}},
-		{resource: core("events"), fields: "type=Warning,involvedObject.kind=Pod", indexers: cache.Indexers{byPod: func(o any) ([]string, error) {
-			return []string{string(o.(*event).pod)}, nil
-		}}},
+		{resource: apps("replicasets"), labels: rollout.LabelBuildID,
+			indexers: cache.Indexers{byOwner: func(o any) ([]string, error) {
+				return []string{string(o.(*replicaSet).owner)}, nil
+			}}},
+		{resource: core("pods"), labels: rollout.LabelBuildID,
+			indexers: cache.Indexers{byOwner: func(o any) ([]string, error) {
+				return []string{string(o.(*pod).owner)}, nil
+			}}},
+		{resource: core("events"), fields: "type=Warning,involvedObject.kind=Pod",
+			indexers: cache.Indexers{byPod: func(o any) ([]string, error) {
+				return []string{string(o.(*event).pod)}, nil
+			}}},
 	}
 }
 
@@ -237,14 +240,16 @@ func (w *watching) words(verb string, err error) string {
 	case err == nil, errors.Is(err, context.Canceled):
 		return ""
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("the kubeconfig's user may not %s %s in namespace %s of the cluster: let it get, list and watch deployments, replicasets, pods and events there",
+		return fmt.Sprintf("the kubeconfig's user may not %s %s in namespace %s of the cluster: let it get, list and "+
+			"watch deployments, replicasets, pods and events there",
 			verb, resource, w.namespace)
 	case apierrors.IsUnauthorized(err):
 		return "the cluster does not accept the kubeconfig's credentials"
 	case errors.Is(err, context.DeadlineExceeded):
 		return w.silent()
 	case errors.As(err, &answered):
-		return fmt.Sprintf("%s %s in namespace %s of the cluster: %s", verb, resource, w.namespace, httpclient.OneLine(err.Error(), maxText))
+		return fmt.Sprintf("%s %s in namespace %s of the cluster: %s", verb, resource, w.namespace,
+			httpclient.OneLine(err.Error(), maxText))
 	}
 	return "the cluster cannot be reached: " + cmp.Or(httpclient.Failure(err), "the log says why")
 }

@@ -62,7 +62,8 @@ type event struct {
 
 // identified keeps of an object's metadata by what it is found.
 func identified(o metav1.Object) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: strings.Clone(o.GetNamespace()), Name: strings.Clone(o.GetName()), UID: types.UID(strings.Clone(string(o.GetUID())))}
+	return metav1.ObjectMeta{Namespace: strings.Clone(o.GetNamespace()), Name: strings.Clone(o.GetName()),
+		UID: types.UID(strings.Clone(string(o.GetUID())))}
 }
 
 func ownerOf(o metav1.Object) types.UID {
@@ -104,8 +105,8 @@ func decode[T any](from *unstructured.Unstructured, use func(*T)) error {
 }
 
 func (r *Reader) deployment(o *appsv1.Deployment) *deployment {
-	d := &deployment{ObjectMeta: identified(o), buildID: strings.Clone(o.Labels[rollout.LabelBuildID]), desired: 1, ready: int(o.Status.ReadyReplicas),
-		available: int(o.Status.AvailableReplicas)}
+	d := &deployment{ObjectMeta: identified(o), buildID: strings.Clone(o.Labels[rollout.LabelBuildID]), desired: 1,
+		ready: int(o.Status.ReadyReplicas), available: int(o.Status.AvailableReplicas)}
 	if o.Spec.Replicas != nil {
 		d.desired = int(*o.Spec.Replicas)
 	}
@@ -146,7 +147,8 @@ func (r *Reader) event(o *corev1.Event) *event {
 	if o.Series != nil && o.Series.LastObservedTime.After(e.at) {
 		e.at = o.Series.LastObservedTime.Time
 	}
-	reason := map[string]rollout.PodReason{"FailedMount": rollout.FailedMount, "FailedAttachVolume": rollout.FailedMount, "FailedMapVolume": rollout.FailedMount,
+	reason := map[string]rollout.PodReason{"FailedMount": rollout.FailedMount,
+		"FailedAttachVolume": rollout.FailedMount, "FailedMapVolume": rollout.FailedMount,
 		"FailedCreatePodSandBox": rollout.FailedCreatePodSandBox}[o.Reason]
 	if reason != "" {
 		e.pod = types.UID(strings.Clone(string(o.InvolvedObject.UID)))
@@ -156,9 +158,11 @@ func (r *Reader) event(o *corev1.Event) *event {
 }
 
 func (r *Reader) pod(o *corev1.Pod) *pod {
-	p := &pod{ObjectMeta: identified(o), owner: ownerOf(o), over: o.DeletionTimestamp != nil || o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed}
+	p := &pod{ObjectMeta: identified(o), owner: ownerOf(o),
+		over: o.DeletionTimestamp != nil || o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed}
 	for _, c := range o.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
+			c.Reason == corev1.PodReasonUnschedulable {
 			p.problem = r.problem(rollout.Unschedulable, c.Message)
 			return p
 		}
@@ -200,7 +204,8 @@ func (r *Reader) container(p *pod, c *corev1.ContainerStatus) {
 // pause after it. "": it starts.
 func waitingFor(reason string) rollout.PodReason {
 	switch reason {
-	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
+	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError",
+		"RegistryUnavailable", "SignatureValidationFailed":
 		return rollout.ImagePullBackOff
 	case "CrashLoopBackOff":
 		return rollout.CrashLoopBackOff
@@ -233,7 +238,8 @@ func (r *Reader) lastWords(t *corev1.ContainerStateTerminated) string {
 
 // reduced leaves out what a kubelet puts before the words that say what is wrong.
 func reduced(message string) string {
-	if _, rest, ok := strings.Cut(message, ": ErrImagePull: "); ok && strings.HasPrefix(message, "Back-off pulling image ") {
+	if _, rest, ok := strings.Cut(message, ": ErrImagePull: "); ok &&
+		strings.HasPrefix(message, "Back-off pulling image ") {
 		message = rest
 	}
 	if rest, ok := strings.CutPrefix(message, "rpc error: code = "); ok {

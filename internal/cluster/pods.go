@@ -22,7 +22,8 @@ func (n *namespace) pods(v rollout.VersionDeployments, now time.Time) rollout.Ve
 		object, _, _ := n.deployments.GetByKey(n.name + "/" + name) // it has no errors
 		d, _ := object.(*deployment)
 		if d == nil || d.buildID != v.BuildID {
-			found.add(&problem{rollout.NoDeployment, fmt.Sprintf("%s is not in namespace %s, or not with the label %s: %s", name, n.name, rollout.LabelBuildID, v.BuildID)}, 0)
+			found.add(&problem{rollout.NoDeployment, fmt.Sprintf("%s is not in namespace %s, or not with the "+
+				"label %s: %s", name, n.name, rollout.LabelBuildID, v.BuildID)}, 0)
 			continue
 		}
 		out.Desired, out.Ready, out.Available = out.Desired+d.desired, out.Ready+d.ready, out.Available+d.available

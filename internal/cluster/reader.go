@@ -118,7 +118,9 @@ func (r *Reader) Read(ctx context.Context, asks []rollout.ClusterAsk, patience t
 		for _, v := range ask.Versions {
 			out[i].Versions = append(out[i].Versions, n.pods(v, now))
 		}
-		slices.SortFunc(out[i].Versions, func(a, b rollout.VersionPods) int { return strings.Compare(a.BuildID, b.BuildID) })
+		slices.SortFunc(out[i].Versions, func(a, b rollout.VersionPods) int {
+			return strings.Compare(a.BuildID, b.BuildID)
+		})
 	}
 	return out
 }

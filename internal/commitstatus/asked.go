@@ -34,7 +34,8 @@ func standingOf(d *rollout.Decision, commit string, was standing) standing {
 	state := report.StateOf(d.Proposal, d.Plan)
 	now := standing{commit: commit, dir: d.Plan.Dir, text: string(state.Reason), since: sinceOf(d)}
 	switch state.Reason {
-	case rollout.TemporalStateFetchFailed, rollout.TemporalClientCreationFailed, rollout.StaleFacts, rollout.PlanGenerationFailed, rollout.PlanExecutionFailed:
+	case rollout.TemporalStateFetchFailed, rollout.TemporalClientCreationFailed, rollout.StaleFacts,
+		rollout.PlanGenerationFailed, rollout.PlanExecutionFailed:
 		if was.commit == commit && was.state != "" {
 			return was
 		}
@@ -80,7 +81,8 @@ type wanted struct {
 }
 
 // wantedOf are the statuses of an environment, by what its worker deployments stand at.
-func wantedOf(env v1alpha1.Environment, all map[rollout.Name]standing, link func(v1alpha1.Environment, string) string) map[key]wanted {
+func wantedOf(env v1alpha1.Environment, all map[rollout.Name]standing,
+	link func(v1alpha1.Environment, string) string) map[key]wanted {
 	groups := map[key][]rollout.Name{}
 	for _, n := range slices.SortedFunc(maps.Keys(all), rollout.Name.Compare) {
 		k := key{all[n].commit, Own + env.Name}
@@ -140,7 +142,8 @@ func together(names []rollout.Name, all map[rollout.Name]standing) (w wanted) {
 // graver orders states by what has to be told first: the gravest has the highest number. An unknown state, "", is
 // graver than success only.
 func graver(s forge.StatusState) int {
-	return slices.Index([]forge.StatusState{forge.StatusSuccess, "", forge.StatusPending, forge.StatusError, forge.StatusFailure}, s)
+	return slices.Index([]forge.StatusState{forge.StatusSuccess, "", forge.StatusPending, forge.StatusError,
+		forge.StatusFailure}, s)
 }
 
 // changes reports whether a status says something else than what is at the forge; was is nil where nothing is.
@@ -148,7 +151,8 @@ func (w wanted) changes(was *written, now time.Time) bool {
 	switch {
 	case was == nil:
 		return true
-	case w.weak, was.State == forge.StatusSuccess && w.State == forge.StatusPending: // it was complete once; what goes on now is something else
+	// it was complete once; what goes on now is something else
+	case w.weak, was.State == forge.StatusSuccess && w.State == forge.StatusPending:
 		return false
 	case was.State != w.State:
 		return true
@@ -163,5 +167,6 @@ func (w wanted) longAgo(now time.Time) bool {
 
 // superseded is what a commit is told that waits, when nothing asks for what it wanted any more.
 func superseded(context string) wanted {
-	return wanted{Status: forge.Status{Context: context, State: forge.StatusError, Description: "superseded: what this commit asked for is not waited for any more"}}
+	return wanted{Status: forge.Status{Context: context, State: forge.StatusError,
+		Description: "superseded: what this commit asked for is not waited for any more"}}
 }

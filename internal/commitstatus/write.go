@@ -104,9 +104,11 @@ type written struct {
 
 // NewWriter makes a Writer, and starts what writes. Close ends it.
 func NewWriter(c WriterConfig) *Writer {
-	w := &Writer{WriterConfig: c, standings: map[string]map[rollout.Name]standing{}, unknownSince: map[rollout.Name]time.Time{},
-		specs: map[string]bool{}, limiter: rate.NewLimiter(rate.Every(time.Second), burst),
-		closing: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1), targets: map[string]map[key]wanted{}, queue: map[key]wanted{},
+	w := &Writer{WriterConfig: c, standings: map[string]map[rollout.Name]standing{},
+		unknownSince: map[rollout.Name]time.Time{},
+		specs:        map[string]bool{}, limiter: rate.NewLimiter(rate.Every(time.Second), burst),
+		closing: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1),
+		targets: map[string]map[key]wanted{}, queue: map[key]wanted{},
 		known: map[key]*written{}, asked: map[string]bool{}, refused: map[key]time.Time{}}
 	w.life, w.end = context.WithCancel(context.Background())
 	w.looking, w.stopLook = context.WithCancel(w.life)
@@ -433,7 +435,8 @@ func (w *Writer) lookAtEarlier() {
 	if err != nil {
 		if w.looking.Err() == nil {
 			w.until = until(err, w.Now(), 0)
-			w.Log.Info("earlier commit not asked about: a superseded status may stay pending", "commit", commit, "error", err)
+			w.Log.Info("earlier commit not asked about: a superseded status may stay pending", "commit", commit,
+				"error", err)
 		}
 		return
 	}

@@ -116,7 +116,8 @@ func (p *Process) start() error {
 	if os.Getenv(confinedVariable) != "" {
 		return errors.New("this process is confined itself")
 	}
-	cmd := &exec.Cmd{Path: p.Path, Args: p.Args, Dir: "/", Env: []string{"GOMAXPROCS=2", "GOTRACEBACK=none", confinedVariable + "=1"}}
+	cmd := &exec.Cmd{Path: p.Path, Args: p.Args, Dir: "/",
+		Env: []string{"GOMAXPROCS=2", "GOTRACEBACK=none", confinedVariable + "=1"}}
 	r := &running{cmd: cmd, said: &beginning{}, ended: make(chan struct{})}
 	theirIn, in, err := os.Pipe() // cmd's own would be closed at its end, with an answer in them
 	if err != nil {

@@ -68,8 +68,9 @@ type question struct {
 func (s *Source) findInstallation(ctx context.Context) (int64, error) {
 	repo := s.cfg.Owner + "/" + s.cfg.Repo
 	q := question{op: "find the GitHub App's installation", method: http.MethodGet,
-		path:  "/repos/" + url.PathEscape(s.cfg.Owner) + "/" + url.PathEscape(s.cfg.Repo) + "/installation",
-		hints: map[int]string{http.StatusNotFound: "install the App on " + repo + ", or check that the repository exists"}}
+		path: "/repos/" + url.PathEscape(s.cfg.Owner) + "/" + url.PathEscape(s.cfg.Repo) + "/installation",
+		hints: map[int]string{http.StatusNotFound: "install the App on " + repo +
+			", or check that the repository exists"}}
 	var answer struct {
 		ID int64 `json:"id"`
 	}
@@ -103,7 +104,8 @@ func (s *Source) exchange(ctx context.Context) (string, time.Time, error) {
 		return "", time.Time{}, err
 	}
 	if answer.Token == "" || answer.ExpiresAt.IsZero() {
-		return "", time.Time{}, &Error{Op: q.op, URL: s.base + q.path, Message: "the answer has no token, or no expires_at"}
+		return "", time.Time{}, &Error{Op: q.op, URL: s.base + q.path,
+			Message: "the answer has no token, or no expires_at"}
 	}
 	return answer.Token, answer.ExpiresAt, nil
 }
@@ -128,12 +130,14 @@ func (s *Source) ask(ctx context.Context, q question, answer any) error {
 		// https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
 		e.Limited = resp.Header.Get("Retry-After") != "" || resp.Header.Get("X-RateLimit-Remaining") == "0"
 		// What was sent may be in what comes back.
-		e.Message = httpclient.OneLine(strings.ReplaceAll(e.Message, strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "), "***"), maxMessage)
+		e.Message = httpclient.OneLine(strings.ReplaceAll(e.Message,
+			strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "), "***"), maxMessage)
 		return e
 	}
 	if err := json.Unmarshal(data, answer); err != nil {
 		// The decoder's error may repeat what it read.
-		return &Error{Op: q.op, URL: s.base + q.path, Message: "the answer is not the JSON that GitHub documents", Hint: "check the address of the API"}
+		return &Error{Op: q.op, URL: s.base + q.path, Message: "the answer is not the JSON that GitHub documents",
+			Hint: "check the address of the API"}
 	}
 	return nil
 }

@@ -67,7 +67,8 @@ func New(cfg Config) (*Source, error) {
 	case cfg.AppID == "" || cfg.Key == nil || cfg.Transport == nil || cfg.Now == nil:
 		return nil, errors.New("GitHub App: the App's ID, its key, a transport and a clock are required")
 	case cfg.Installation == 0 && (cfg.Owner == "" || cfg.Repo == ""):
-		return nil, errors.New("GitHub App: the installation's ID, or the repository that it is installed on, is required")
+		return nil, errors.New("GitHub App: the installation's ID, or the repository that it is installed on, " +
+			"is required")
 	case cfg.Installation < 0:
 		return nil, fmt.Errorf("GitHub App: want the ID of an installation, got %d", cfg.Installation)
 	}
@@ -77,13 +78,15 @@ func New(cfg Config) (*Source, error) {
 	}
 	u, err := url.Parse(base)
 	switch {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
+		u.Scheme != "https" && u.Scheme != "http":
 		return nil, errors.New("GitHub App: the API's address is not of the form https://HOST/PATH")
 	case u.Scheme == "http" && !httpclient.Loopback(u.Hostname()):
 		return nil, fmt.Errorf("GitHub App: %s: credentials are not sent over plain HTTP: use https", base)
 	}
 	return &Source{cfg: cfg, base: base, turn: make(chan struct{}, 1), installation: cfg.Installation,
-		client: &http.Client{Transport: cfg.Transport, CheckRedirect: httpclient.Within(httpclient.Origin(u)), Timeout: answerTime}}, nil
+		client: &http.Client{Transport: cfg.Transport, CheckRedirect: httpclient.Within(httpclient.Origin(u)),
+			Timeout: answerTime}}, nil
 }
 
 // Token gives a token that is good for some minutes at least. One that could not be renewed in time is given while it
@@ -162,7 +165,8 @@ func (s *Source) proof(ctx context.Context) (string, error) {
 	}
 	now := s.cfg.Now()
 	signed, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.RegisteredClaims{Issuer: s.cfg.AppID,
-		IssuedAt: jwt.NewNumericDate(now.Add(-skew)), ExpiresAt: jwt.NewNumericDate(now.Add(proofLife))}).SignedString(key)
+		IssuedAt: jwt.NewNumericDate(now.Add(-skew)), ExpiresAt: jwt.NewNumericDate(now.Add(proofLife))}).
+		SignedString(key)
 	if err != nil {
 		return "", fmt.Errorf("sign with the GitHub App's key: %w", err)
 	}

@@ -39,7 +39,8 @@ func NewCutter(tb testing.TB, target string) *Cutter {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c := &Cutter{Addr: listener.Addr().String(), limits: map[Direction]int64{}, passed: map[Direction]int64{}, open: map[net.Conn]bool{}}
+	c := &Cutter{Addr: listener.Addr().String(), limits: map[Direction]int64{}, passed: map[Direction]int64{},
+		open: map[net.Conn]bool{}}
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {

@@ -234,8 +234,8 @@ func (r *Repo) Commits(n int, nth func(i int) Commit) string {
 // write adds the commit to the input of git fast-import, on top of a commit; from "": of what the branch has by then.
 func (c Commit) write(in *bytes.Buffer, ref, from string) {
 	author, message := orElse(c.By, "A Person <person@example.com>"), orElse(c.Message, "change")
-	fmt.Fprintf(in, "commit %s\nauthor %s %d +0000\ncommitter %s %d +0000\ndata %d\n%s\n", ref, author, c.When.Unix(), orElse(c.For, author), c.When.Unix(),
-		len(message), message)
+	fmt.Fprintf(in, "commit %s\nauthor %s %d +0000\ncommitter %s %d +0000\ndata %d\n%s\n", ref, author, c.When.Unix(),
+		orElse(c.For, author), c.When.Unix(), len(message), message)
 	if from != "" {
 		fmt.Fprintf(in, "from %s\n", from)
 	}

@@ -187,8 +187,10 @@ func (s *SSHServer) Forward(tb testing.TB) string {
 	}
 	at := net.JoinHostPort("127.0.0.1", strconv.Itoa(free))
 	host, port, _ := strings.Cut(s.Addr, ":")
-	cmd := exec.Command("ssh", "-N", "-F", "none", "-D", at, "-p", port, "-i", s.KeyFile, "-o", "ExitOnForwardFailure=yes", "-o", "BatchMode=yes",
-		"-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile="+s.KnownHostsFile, "-o", "StrictHostKeyChecking=yes", s.User+"@"+host)
+	cmd := exec.Command("ssh", "-N", "-F", "none", "-D", at, "-p", port, "-i", s.KeyFile, "-o",
+		"ExitOnForwardFailure=yes", "-o", "BatchMode=yes",
+		"-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile="+s.KnownHostsFile, "-o", "StrictHostKeyChecking=yes",
+		s.User+"@"+host)
 	said := &strings.Builder{}
 	cmd.Stderr = said
 	if err := cmd.Start(); err != nil {

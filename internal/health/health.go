@@ -101,7 +101,8 @@ func (s *State) Listen(ctx context.Context, hostPort string, beside Beside) (add
 	mux := http.NewServeMux()
 	mux.Handle("/", s)
 	mux.Handle("GET /metrics", beside.Metrics)
-	server := &http.Server{Handler: mux, ReadTimeout: readTime, WriteTimeout: readTime, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeaders}
+	server := &http.Server{Handler: mux, ReadTimeout: readTime, WriteTimeout: readTime, IdleTimeout: time.Minute,
+		MaxHeaderBytes: maxHeaders}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -38,7 +38,8 @@ func New(pointers ...string) (*Masker, error) {
 	m := &Masker{}
 	for _, p := range pointers {
 		if !strings.HasPrefix(p, "/") {
-			return nil, fmt.Errorf("mask %q: a JSON pointer begins with /, as in /input/deployment/metadata/labels/owner", p)
+			return nil, fmt.Errorf("mask %q: a JSON pointer begins with /, as in "+
+				"/input/deployment/metadata/labels/owner", p)
 		}
 		parts := strings.Split(p[1:], "/")
 		if parts[0] != inputRoot && parts[0] != resultRoot {
@@ -68,7 +69,8 @@ var (
 	// credential finds the names of credentials: in keys, flags and variables.
 	credential = regexp.MustCompile(`(?i)` + credentialWords)
 	// assigned is a credential with its value in an argument: --token=x, -Dpassword=x, TOKEN: x, within other text too.
-	assigned = regexp.MustCompile(`(?i)([\w.-]*` + credentialWords + `[\w.-]*["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s"'&;,][^\s&;]*)`)
+	assigned = regexp.MustCompile(`(?i)([\w.-]*` + credentialWords +
+		`[\w.-]*["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s"'&;,][^\s&;]*)`)
 	// argued is a whole argument: --token=x.
 	argued = regexp.MustCompile(`(?i)^(-{0,2}[\w.-]*` + credentialWords + `[\w.-]*=)(\S+)$`)
 	// spaced is one in a longer command: --token x.
@@ -77,18 +79,23 @@ var (
 	bearer = regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)([\w.~+/=-]{6,})`)
 	// told is an assigned credential in any text: token=x, "token": "x". Names with a tag (token-service:1.2) and
 	// comparisons do not count.
-	told = regexp.MustCompile(`(?i)([\w.-]*` + credentialWords + `[\w.-]*(?:\\*["']?\s*=\s*|\\*["']?\s*:\s+|\\*["']\s*:\s*)\\*)("[^"]*"|'[^']*'|[^\s"'&;,=~!\\][^\s&;]*)`)
+	told = regexp.MustCompile(`(?i)([\w.-]*` + credentialWords +
+		`[\w.-]*(?:\\*["']?\s*=\s*|\\*["']?\s*:\s+|\\*["']\s*:\s*)\\*)("[^"]*"|'[^']*'|[^\s"'&;,=~!\\][^\s&;]*)`)
 	// login is a name with a password in a longer command, and loginArgument in the argument after the flag or with it.
-	login         = regexp.MustCompile(`((?:^|\s)(?:-[a-zA-Z]*[uU]|--(?:proxy-)?user)(?:\s*|=)["']?[^\s:"'/]*:)([^\s"']+)`)
+	login = regexp.MustCompile(
+		`((?:^|\s)(?:-[a-zA-Z]*[uU]|--(?:proxy-)?user)(?:\s*|=)["']?[^\s:"'/]*:)([^\s"']+)`)
 	loginArgument = regexp.MustCompile(`^([^\s:/]*:)(\S+)$`)
 	loginFlag     = regexp.MustCompile(`^(?:-[a-zA-Z]*[uU]|--(?:proxy-)?user)$`)
 	// reference is a key that names where a credential is, not the credential.
-	reference = regexp.MustCompile(`(?i)(?:name|ref|file|path|dir|kind|type|policy|class|namespace|seconds|conflicttoken)$`)
+	reference = regexp.MustCompile(
+		`(?i)(?:name|ref|file|path|dir|kind|type|policy|class|namespace|seconds|conflicttoken)$`)
 	// userinfo is a password in a URL, or a token in place of name and password.
 	userinfo = regexp.MustCompile(`([a-zA-Z][\w+.-]*://(?:[^\s/:@]*:)?)([^\s@]+)(@)`)
 )
 
-const credentialWords = `(?:passw(?:or)?d|passphrase|(?:\b|_)pass(?:\b|_)|pwd|secret|token|api[-_.]?key|access[-_.]?key|private[-_.]?key|signing[-_.]?key|encryption[-_.]?key|credential|authorization|bearer|session[-_.]?id|cookie|(?:\b|_)dsn(?:\b|_)|connection[-_.]?string)`
+const credentialWords = `(?:passw(?:or)?d|passphrase|(?:\b|_)pass(?:\b|_)|pwd|secret|token|api[-_.]?key|` +
+	`access[-_.]?key|private[-_.]?key|signing[-_.]?key|encryption[-_.]?key|credential|authorization|bearer|` +
+	`session[-_.]?id|cookie|(?:\b|_)dsn(?:\b|_)|connection[-_.]?string)`
 
 // shortest text that is looked for in the result: what is shorter is everywhere.
 const (
@@ -135,7 +142,9 @@ func (w *masking) hide(path []string, what ...string) {
 		if s = strings.TrimSpace(s); len(s) >= shortest {
 			w.gone[s] = true
 		}
-		for _, part := range strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune("&;,=:@\"' \t\n", r) }) {
+		for _, part := range strings.FieldsFunc(s, func(r rune) bool {
+			return strings.ContainsRune("&;,=:@\"' \t\n", r)
+		}) {
 			if len(part) >= shortestPart { // that a policy may take it apart into
 				w.gone[part] = true
 			}
@@ -239,7 +248,8 @@ func (w *masking) argument(path []string, all []any, i int, s string) string {
 	}
 	if i > 0 {
 		before, _ := all[i-1].(string)
-		if strings.HasPrefix(before, "-") && !strings.ContainsAny(before, "= ") && w.credential(before) && !strings.HasPrefix(s, "--") {
+		if strings.HasPrefix(before, "-") && !strings.ContainsAny(before, "= ") && w.credential(before) &&
+			!strings.HasPrefix(s, "--") {
 			w.hide(path, s)
 			return Mark
 		}

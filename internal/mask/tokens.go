@@ -12,7 +12,8 @@ var token = regexp.MustCompile(`(^|[^A-Za-z0-9_-])(` +
 	`|A(?:KI|SI)A[A-Z0-9]{16}` + // AWS
 	`|AIza[\w-]{35}|ya29\.[\w.-]{16,}` + // Google
 	`|xox[abeoprs]-[\w.-]{10,}|xapp-[\w-]{10,}|hooks\.slack\.com/services/[\w/]{20,}` + // Slack
-	`|GOCSPX-[\w-]{20,}|AGE-SECRET-KEY-1[A-Z0-9]{40,}|AccountKey=[A-Za-z0-9+/=]{40,}` + // Google's OAuth clients, age, Azure Storage
+	// Google's OAuth clients, age, Azure Storage
+	`|GOCSPX-[\w-]{20,}|AGE-SECRET-KEY-1[A-Z0-9]{40,}|AccountKey=[A-Za-z0-9+/=]{40,}` +
 	`|[rs]k_(?:live|test)_[A-Za-z0-9]{16,}` + // Stripe
 	`|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{16,}|dckr_pat_[\w-]{16,}` + // registries
 	`|hv[bsr]\.[\w-]{16,}` + // Vault

@@ -44,17 +44,20 @@ func (c *Client) ask(ctx context.Context, q question) answer {
 }
 
 // query gives the one number of a query, evaluated at a time or, if that is zero, at the server's.
-func (c *Client) query(ctx context.Context, text string, at time.Time, lookback time.Duration) (float64, time.Time, answer) {
+func (c *Client) query(ctx context.Context, text string, at time.Time,
+	lookback time.Duration) (float64, time.Time, answer) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	// The server gives up a little before us, so that it says itself what took so long.
-	v, warnings, _, err := c.api.Query(ctx, text, at, prometheus.WithTimeout(c.timeout*9/10), prometheus.WithLookbackDelta(lookback))
+	v, warnings, _, err := c.api.Query(ctx, text, at, prometheus.WithTimeout(c.timeout*9/10),
+		prometheus.WithLookbackDelta(lookback))
 	if err != nil {
 		problem, away := c.words(err)
 		return 0, time.Time{}, answer{problem: problem, away: away}
 	}
 	if len(warnings) > 0 {
-		return 0, time.Time{}, answer{problem: "Prometheus warns: " + text200(strings.Join(slices.Sorted(slices.Values(warnings)), "; "))}
+		return 0, time.Time{}, answer{problem: "Prometheus warns: " +
+			text200(strings.Join(slices.Sorted(slices.Values(warnings)), "; "))}
 	}
 	value, evaluated, problem := one(v)
 	return value, evaluated, answer{problem: problem}
@@ -69,13 +72,15 @@ func one(v model.Value) (float64, time.Time, string) {
 	case len(vector) == 0:
 		return 0, time.Time{}, "no series: nothing matches it, or not within maxAge"
 	case len(vector) > 1:
-		return 0, time.Time{}, fmt.Sprintf("%d series, expected one: aggregate them, for example with sum(); the first are %s", len(vector), first(vector))
+		return 0, time.Time{}, fmt.Sprintf("%d series, expected one: aggregate them, for example with sum(); the "+
+			"first are %s", len(vector), first(vector))
 	}
 	s := vector[0]
 	value := float64(s.Value)
 	switch {
 	case s.Histogram != nil:
-		return 0, time.Time{}, "the answer is a histogram, expected a number: take a part of it, for example with histogram_quantile()"
+		return 0, time.Time{}, "the answer is a histogram, expected a number: take a part of it, for example with " +
+			"histogram_quantile()"
 	case math.IsNaN(value):
 		return 0, time.Time{}, "the answer is NaN, as of 0/0: there may have been no traffic"
 	case math.IsInf(value, 0):

@@ -92,12 +92,13 @@ func New(c Config) (*Client, error) {
 		}
 	}
 	guard := &door{next: transport, origin: httpclient.Origin(address), tokenFile: c.BearerTokenFile}
-	client, err := api.NewClient(api.Config{Address: address.String(), Client: &http.Client{Transport: guard, CheckRedirect: httpclient.Within(guard.origin)}})
+	client, err := api.NewClient(api.Config{Address: address.String(),
+		Client: &http.Client{Transport: guard, CheckRedirect: httpclient.Within(guard.origin)}})
 	if err != nil {
 		return nil, fmt.Errorf("address of Prometheus: %w", err)
 	}
-	return &Client{api: prometheus.NewAPI(client), transport: transport, timeout: timeout, breaker: breaker{pause: timeout / 2},
-		last: map[question]answer{}}, nil
+	return &Client{api: prometheus.NewAPI(client), transport: transport, timeout: timeout,
+		breaker: breaker{pause: timeout / 2}, last: map[question]answer{}}, nil
 }
 
 // Close lets go of idle connections.
@@ -120,7 +121,8 @@ func (c Config) address() (*url.URL, error) {
 	case u.Scheme == "http" && c.CAFile != "":
 		return nil, fmt.Errorf("%s is plain HTTP, and certificates are given for it: expected https", u)
 	case u.Scheme == "http" && c.BearerTokenFile != "" && !httpclient.Loopback(u.Hostname()):
-		return nil, fmt.Errorf("%s is plain HTTP, over which anybody on the way could read the token: expected https", u)
+		return nil, fmt.Errorf("%s is plain HTTP, over which anybody on the way could read the token: expected https",
+			u)
 	}
 	return u, nil
 }

@@ -43,8 +43,9 @@ type Values struct {
 
 func (v Values) byName() map[string]string {
 	return map[string]string{
-		"BuildID": v.BuildID, "CurrentBuildID": v.CurrentBuildID, "Deployment": v.Deployment.String(), "Environment": v.Environment,
-		"Name": v.Deployment.Name, "Namespace": v.Deployment.Namespace, "TemporalNamespace": v.TemporalNamespace,
+		"BuildID": v.BuildID, "CurrentBuildID": v.CurrentBuildID, "Deployment": v.Deployment.String(),
+		"Environment": v.Environment,
+		"Name":        v.Deployment.Name, "Namespace": v.Deployment.Namespace, "TemporalNamespace": v.TemporalNamespace,
 	}
 }
 
@@ -209,11 +210,13 @@ func factOf(m v1alpha1.Metric, q question, a answer) rollout.Fact {
 	}
 	// The two clocks may differ by as much as a value may be old; further ahead, no age could be told.
 	if a.at.Sub(a.received) > m.MaxAge.Duration {
-		return failed(m, source, "the server's time is ahead of ours by more than maxAge ("+m.MaxAge.String()+"): look at both clocks")
+		return failed(m, source, "the server's time is ahead of ours by more than maxAge ("+m.MaxAge.String()+
+			"): look at both clocks")
 	}
 	at := a.at
 	if at.After(a.received) {
 		at = a.received
 	}
-	return rollout.Fact{Value: json.RawMessage(strconv.FormatFloat(a.value, 'g', -1, 64)), ObservedAt: at.UTC(), MaxAge: m.MaxAge.Duration, Source: source}
+	return rollout.Fact{Value: json.RawMessage(strconv.FormatFloat(a.value, 'g', -1, 64)), ObservedAt: at.UTC(),
+		MaxAge: m.MaxAge.Duration, Source: source}
 }

@@ -27,7 +27,8 @@ func (c *Client) words(err error) (problem string, away bool) {
 	)
 	switch {
 	case errors.As(err, &redirect):
-		return "Prometheus redirects to " + redirect.To + ", where no query is sent: configure the address that answers", false
+		return "Prometheus redirects to " + redirect.To +
+			", where no query is sent: configure the address that answers", false
 	case errors.Is(err, httpclient.ErrRedirects):
 		return httpclient.ErrRedirects.Error(), false
 	case errors.As(err, &credential):
@@ -64,7 +65,8 @@ func said(e *prometheus.Error) string {
 	case prometheus.ErrBadResponse:
 		return "the answer is text, or not from Prometheus' API at all: look at the query and the address"
 	case prometheus.ErrClient:
-		return "Prometheus, or what is before it, refuses: " + text200(message) + " (look at the address and the credential)"
+		return "Prometheus, or what is before it, refuses: " + text200(message) +
+			" (look at the address and the credential)"
 	}
 	return "Prometheus failed: " + text200(message)
 }

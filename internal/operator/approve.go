@@ -35,7 +35,8 @@ func Approve(s rollout.Snapshot, p Person, which Which) (Change, error) {
 	}
 	if s.ByOther {
 		if commit := plan.Asking(s, fmt.Sprintf("%s <%s>", p.Name, p.Email)); commit != "" {
-			return Change{}, fmt.Errorf("%s asked for this, in commit %.10s: in environment %s somebody else has to approve it, so this would not count",
+			return Change{}, fmt.Errorf("%s asked for this, in commit %.10s: in environment %s somebody else has to "+
+				"approve it, so this would not count",
 				p.Name, commit, s.Environment.Name)
 		}
 	}
@@ -65,9 +66,11 @@ func Reject(s rollout.Snapshot, p Person, which Which) (Change, error) {
 	proposal := *w.proposal // stays, so that a merge of it is known for what it is
 	proposal.Approved, proposal.Withdrawn = nil, true
 	rec.Proposal = &proposal
-	rec.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldRejected, BuildID: w.proposal.BuildID, By: p.Name, Reason: p.why(), At: v1alpha1.NewTime(p.At)}
+	rec.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldRejected, BuildID: w.proposal.BuildID, By: p.Name, Reason: p.why(),
+		At: v1alpha1.NewTime(p.At)}
 	return Change{Record: rec, Did: "reject: " + w.what(), Notes: []string{
-		fmt.Sprintf("held where it is, until another build is asked for or it is resumed: rampart resume %s", s.Deployment)}}, nil
+		fmt.Sprintf("held where it is, until another build is asked for or it is resumed: rampart resume %s",
+			s.Deployment)}}, nil
 }
 
 // awaiting is one thing that waits for approval: a proposal, or a stage of an evacuation.
@@ -86,7 +89,8 @@ func (w awaiting) what() string {
 	case w.proposal.To >= 100:
 		return fmt.Sprintf("%s becomes the current version", w.build)
 	}
-	return fmt.Sprintf("%s goes from %s to %s of new workflows", w.build, rollout.Percent(w.proposal.From), rollout.Percent(w.proposal.To))
+	return fmt.Sprintf("%s goes from %s to %s of new workflows", w.build, rollout.Percent(w.proposal.From),
+		rollout.Percent(w.proposal.To))
 }
 
 // is reports whether something that waits is what is meant.
@@ -131,9 +135,11 @@ func waiting(s rollout.Snapshot, which Which) (v1alpha1.RoutingSpec, awaiting, e
 	case len(there) == 0:
 		return rec, awaiting{}, fmt.Errorf("nothing of %s waits for approval", s.Deployment)
 	case len(found) == 0:
-		return rec, awaiting{}, fmt.Errorf("that does not wait for approval in %s; what does: %s", s.Deployment, strings.Join(there, "; "))
+		return rec, awaiting{}, fmt.Errorf("that does not wait for approval in %s; what does: %s", s.Deployment,
+			strings.Join(there, "; "))
 	case len(found) > 1:
-		return rec, awaiting{}, fmt.Errorf("more than one thing of %s waits for approval; say which with --build, --to or --stage: %s", s.Deployment, strings.Join(there, "; "))
+		return rec, awaiting{}, fmt.Errorf("more than one thing of %s waits for approval; say which with --build, "+
+			"--to or --stage: %s", s.Deployment, strings.Join(there, "; "))
 	}
 	return rec, found[0], nil
 }

@@ -54,8 +54,9 @@ func recordOf(s rollout.Snapshot) (v1alpha1.RoutingSpec, error) {
 		return v1alpha1.RoutingSpec{}, errors.New(p.Message)
 	}
 	if s.Record.Routing == nil {
-		return v1alpha1.RoutingSpec{}, fmt.Errorf("%s has no record in %s yet: the bot writes it in its first cycle after the spec was pushed; "+
-			"rampart status says whether it could", s.Deployment, s.Record.Dir)
+		return v1alpha1.RoutingSpec{}, fmt.Errorf(
+			"%s has no record in %s yet: the bot writes it in its first cycle after the spec was pushed; "+
+				"rampart status says whether it could", s.Deployment, s.Record.Dir)
 	}
 	rec := s.Record.Routing.Spec
 	rec.Versions = slices.Clone(rec.Versions)
@@ -78,8 +79,10 @@ func Hold(s rollout.Snapshot, p Person) (Change, error) {
 	if t := rec.Target; t != nil {
 		rec.Hold.BuildID = t.BuildID
 	}
-	return Change{Record: rec, Did: "hold: nothing is raised, and nothing that people move is put back, until it is resumed",
-		Notes: []string{"traffic is still lowered by a verdict of policy, a failed gate, a reverted spec and commands such as rampart rollback"}}, nil
+	return Change{Record: rec,
+		Did: "hold: nothing is raised, and nothing that people move is put back, until it is resumed",
+		Notes: []string{"traffic is still lowered by a verdict of policy, a failed gate, a reverted spec and " +
+			"commands such as rampart rollback"}}, nil
 }
 
 // Resume takes away the hold of a person, or the one that followed drift or a proposal that was closed.
@@ -95,7 +98,8 @@ func Resume(s rollout.Snapshot, _ Person) (Change, error) {
 		out.Notes = append(out.Notes, barNotes(s, rec)...)
 		return out, nil
 	case h.Kind == v1alpha1.HoldReleased:
-		return Change{}, fmt.Errorf("%s was released by %s (%s): take its routing back with rampart adopt", s.Deployment, h.By, h.Reason)
+		return Change{}, fmt.Errorf("%s was released by %s (%s): take its routing back with rampart adopt",
+			s.Deployment, h.By, h.Reason)
 	}
 	rec = plan.Resumed(rec)
 	return Change{Record: rec, Did: fmt.Sprintf("resume: the hold by %s is gone", h.By),
@@ -109,7 +113,8 @@ func barNotes(s rollout.Snapshot, rec v1alpha1.RoutingSpec) []string {
 	}
 	for _, b := range rec.Bars {
 		if b.BuildID == rec.Target.BuildID && b.TemplateHash == rec.Target.TemplateHash {
-			return []string{fmt.Sprintf("%s stays barred, by %s: %s; to try it again: rampart retry %s", b.BuildID, b.By, b.Reason, s.Deployment)}
+			return []string{fmt.Sprintf("%s stays barred, by %s: %s; to try it again: rampart retry %s", b.BuildID,
+				b.By, b.Reason, s.Deployment)}
 		}
 	}
 	return nil
@@ -140,15 +145,18 @@ func Retry(s rollout.Snapshot, _ Person, build string) (Change, error) {
 	ver := versionOf(rec, build)
 	switch {
 	case ver == nil && len(lifted) == 0 && !given:
-		out := unchanged(rec, "the spec asks for %s, which the bot has not seen yet: it starts at its first gate and step without a retry", build)
+		out := unchanged(rec, "the spec asks for %s, which the bot has not seen yet: it starts at its first gate and "+
+			"step without a retry", build)
 		if rec.Target != nil {
-			out.Notes = append(out.Notes, fmt.Sprintf("to try again what it asked for before: rampart retry %s --build %s", s.Deployment, rec.Target.BuildID))
+			out.Notes = append(out.Notes, fmt.Sprintf("to try again what it asked for before: rampart retry %s "+
+				"--build %s", s.Deployment, rec.Target.BuildID))
 		}
 		return out, nil
 	case ver == nil && len(lifted) == 0:
 		return Change{}, unknownBuild(s, rec, build)
 	case len(lifted) == 0 && routed(rec, build):
-		return unchanged(rec, "%s is not barred, and has traffic; to start it over, take that back first: rampart rollback %s --build %[1]s",
+		return unchanged(rec, "%s is not barred, and has traffic; to start it over, take that back first: rampart "+
+			"rollback %s --build %[1]s",
 			build, s.Deployment), nil
 	case len(lifted) == 0 && ver.TurnedBack >= lastAttempt(rec, ver):
 		return unchanged(rec, "%s is not barred, and starts anew already", build), nil
@@ -164,7 +172,8 @@ func Retry(s rollout.Snapshot, _ Person, build string) (Change, error) {
 		out.Notes = append(out.Notes, fmt.Sprintf("the spec does not ask for %s now", build))
 	}
 	if h := rec.Hold; h != nil {
-		out.Notes = append(out.Notes, fmt.Sprintf("still held by %s (%s): rampart resume %s", h.By, h.Reason, s.Deployment))
+		out.Notes = append(out.Notes, fmt.Sprintf("still held by %s (%s): rampart resume %s", h.By, h.Reason,
+			s.Deployment))
 	}
 	return out, nil
 }
@@ -214,7 +223,8 @@ func unknownBuild(s rollout.Snapshot, rec v1alpha1.RoutingSpec, build string) er
 		known = append(known, b.BuildID)
 	}
 	slices.Sort(known)
-	return fmt.Errorf("%s has no version %q in Git; it has: %s", s.Deployment, build, cmp.Or(strings.Join(slices.Compact(known), ", "), "none"))
+	return fmt.Errorf("%s has no version %q in Git; it has: %s", s.Deployment, build,
+		cmp.Or(strings.Join(slices.Compact(known), ", "), "none"))
 }
 
 func instant(t v1alpha1.Time) string { return t.UTC().Format(time.RFC3339) }

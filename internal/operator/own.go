@@ -27,15 +27,19 @@ func Adopt(s rollout.Snapshot, p Person, from *string) (Owner, error) {
 	obs := &s.Observation
 	switch has := obs.ManagerIdentity; {
 	case own == "":
-		return Owner{}, fmt.Errorf("environment %s has no managerIdentity in rampart.yaml to take the routing with", s.Environment.Name)
+		return Owner{}, fmt.Errorf("environment %s has no managerIdentity in rampart.yaml to take the routing with",
+			s.Environment.Name)
 	case obs.Problem != nil:
 		return Owner{}, fmt.Errorf("read Temporal: %s", obs.Problem.Message)
 	case obs.Exists != rollout.Yes:
-		return Owner{}, fmt.Errorf("the worker deployment %s does not exist in Temporal: there is nothing to take over", s.Deployment)
+		return Owner{}, fmt.Errorf("the worker deployment %s does not exist in Temporal: there is nothing to take over",
+			s.Deployment)
 	case from != nil && *from != has:
-		return Owner{}, fmt.Errorf("the routing of %s belongs to %s, not to %s: nothing was taken over", s.Deployment, orNobody(has), orNobody(*from))
+		return Owner{}, fmt.Errorf("the routing of %s belongs to %s, not to %s: nothing was taken over", s.Deployment,
+			orNobody(has), orNobody(*from))
 	case from == nil && has != "" && has != own:
-		return Owner{}, fmt.Errorf("the routing of %s belongs to %s. To take it from there: rampart adopt %[1]s --from %[3]q", s.Deployment, orNobody(has), has)
+		return Owner{}, fmt.Errorf("the routing of %s belongs to %s. To take it from there: rampart adopt %[1]s "+
+			"--from %[3]q", s.Deployment, orNobody(has), has)
 	}
 	out := Owner{Change: Change{Record: rec}, From: obs.ManagerIdentity, To: own}
 	released := rec.Hold != nil && rec.Hold.Kind == v1alpha1.HoldReleased
@@ -48,9 +52,11 @@ func Adopt(s rollout.Snapshot, p Person, from *string) (Owner, error) {
 	}
 	desired, basis := plan.AsIs(obs.Routing)
 	out.Record.Desired, out.Record.Decided, out.Record.Basis = desired, &desired, basis
-	out.Did = fmt.Sprintf("adopt: the routing belongs to %q from now on, and was %s; it is kept as it is: %s", own, owned(out.From), plan.Describe(obs.Routing))
+	out.Did = fmt.Sprintf("adopt: the routing belongs to %q from now on, and was %s; it is kept as it is: %s", own,
+		owned(out.From), plan.Describe(obs.Routing))
 	if h := out.Record.Hold; h != nil {
-		out.Notes = append(out.Notes, fmt.Sprintf("still held by %s (%s): rampart resume %s", h.By, h.Reason, s.Deployment))
+		out.Notes = append(out.Notes, fmt.Sprintf("still held by %s (%s): rampart resume %s", h.By, h.Reason,
+			s.Deployment))
 	}
 	return out, nil
 }
@@ -69,7 +75,8 @@ func Release(s rollout.Snapshot, p Person, to string) (Owner, error) {
 	case to == own && own != "":
 		return Owner{}, fmt.Errorf("%q is the environment's own identity: name another one with --to, or none", to)
 	case has != "" && has != own && has != to:
-		return Owner{}, fmt.Errorf("the routing of %s belongs to %s, not to %q: it is not ours to release", s.Deployment, orNobody(has), own)
+		return Owner{}, fmt.Errorf("the routing of %s belongs to %s, not to %q: it is not ours to release",
+			s.Deployment, orNobody(has), own)
 	}
 	out := Owner{Change: Change{Record: rec}, From: obs.ManagerIdentity, To: to}
 	if obs.Exists != rollout.Yes {
@@ -79,7 +86,8 @@ func Release(s rollout.Snapshot, p Person, to string) (Owner, error) {
 		out.Change = unchanged(rec, "released already, by %s: %s", h.By, h.Reason)
 		return out, nil
 	}
-	out.Record.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldReleased, By: p.Name, Reason: p.why(), At: v1alpha1.NewTime(p.At)}
+	out.Record.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldReleased, By: p.Name, Reason: p.why(),
+		At: v1alpha1.NewTime(p.At)}
 	if t := rec.Target; t != nil {
 		out.Record.Hold.BuildID = t.BuildID
 	}

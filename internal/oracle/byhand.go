@@ -19,7 +19,8 @@ func (o *oracle) people() {
 	was := o.s.Observation.Routing.Current
 	for _, step := range o.p.Lower.Steps {
 		if step.Kind == rollout.SetCurrent {
-			o.check(slices.Contains(o.earlier(was), step.BuildID) || o.cameSince(step.BuildID), "goes on to %s, which did not stand before %s", step.BuildID, was)
+			o.check(slices.Contains(o.earlier(was), step.BuildID) || o.cameSince(step.BuildID),
+				"goes on to %s, which did not stand before %s", step.BuildID, was)
 		}
 	}
 }
@@ -42,7 +43,8 @@ func (o *oracle) raisedOutside() bool {
 		}
 		return r
 	}
-	desired, basis := known(o.rec.Desired.Current, o.rec.Desired.Ramping), known(o.rec.Basis.Current, o.rec.Basis.Ramping)
+	desired, basis := known(o.rec.Desired.Current, o.rec.Desired.Ramping),
+		known(o.rec.Basis.Current, o.rec.Basis.Ramping)
 	for _, id := range []string{is.Current, is.Ramping} {
 		more := part(is, id) > max(part(desired, id), part(basis, id))
 		current := slices.ContainsFunc(o.rec.Promotions, func(p v1alpha1.Promotion) bool { return p.BuildID == id })
@@ -61,7 +63,8 @@ func (o *oracle) foundOut() bool {
 			loses = o.s.Observation.Routing.Current
 		}
 		recorded := slices.ContainsFunc(o.rec.Bars, func(b v1alpha1.Bar) bool { return b.BuildID == loses })
-		return a.Lowers() && (a.Cause == rollout.CauseVerdict || a.Cause == rollout.CauseGate || a.Cause == rollout.CauseBarred && !recorded)
+		return a.Lowers() && (a.Cause == rollout.CauseVerdict || a.Cause == rollout.CauseGate ||
+			a.Cause == rollout.CauseBarred && !recorded)
 	})
 }
 

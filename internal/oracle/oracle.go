@@ -88,7 +88,8 @@ func (o *oracle) writes() {
 		if c == nil {
 			continue
 		}
-		o.check(string(c.Token) == string(obs.ConflictToken) && c.Basis == obs.Routing, "a call without the token of its basis")
+		o.check(string(c.Token) == string(obs.ConflictToken) && c.Basis == obs.Routing,
+			"a call without the token of its basis")
 		o.check((c.Claim == rollout.ClaimNeeded) == (obs.ManagerIdentity == ""), "a wrong claim")
 		o.check(len(c.Steps) > 0, "a call without steps")
 	}
@@ -97,18 +98,22 @@ func (o *oracle) writes() {
 // unusable: while it is unknown what is asked for, or what was done, traffic only goes down.
 func (o *oracle) unusable() {
 	if o.s.Record.RoutingProblem != nil {
-		o.check(o.p.Raise == nil && o.p.Record == nil && len(o.p.Versions)+len(o.p.Gates)+len(o.p.Batches)+len(o.p.Deletions) == 0,
+		o.check(o.p.Raise == nil && o.p.Record == nil &&
+			len(o.p.Versions)+len(o.p.Gates)+len(o.p.Batches)+len(o.p.Deletions) == 0,
 			"does more than lowering with a record that cannot be read")
 		o.check(o.p.Lower == nil || o.s.Record.LastReadable != nil, "lowers without a record")
 		return
 	}
-	if o.s.EnvironmentProblem == nil && o.rec.MinReader < 2 && o.s.Spec != nil && len(o.s.Problems) == 0 && !o.contested() && (o.s.Connection != nil || o.movesNamespace()) && !o.leavesServer() {
+	if o.s.EnvironmentProblem == nil && o.rec.MinReader < 2 && o.s.Spec != nil && len(o.s.Problems) == 0 &&
+		!o.contested() && (o.s.Connection != nil || o.movesNamespace()) && !o.leavesServer() {
 		return
 	}
 	o.check(o.p.Raise == nil, "raises without a spec that can be used")
-	o.check(len(o.p.Gates)+len(o.p.Batches)+len(o.p.Deletions) == 0 && !o.p.Remove, "does more than lowering without a spec that can be used")
+	o.check(len(o.p.Gates)+len(o.p.Batches)+len(o.p.Deletions) == 0 && !o.p.Remove,
+		"does more than lowering without a spec that can be used")
 	for _, w := range o.p.Versions {
-		o.check(o.git(w.BuildID) != nil && w.Op != rollout.RemoveVersion && w.Op != rollout.RenderVersion, "changes %s without a spec that can be used", w.BuildID)
+		o.check(o.git(w.BuildID) != nil && w.Op != rollout.RemoveVersion && w.Op != rollout.RenderVersion,
+			"changes %s without a spec that can be used", w.BuildID)
 	}
 }
 
@@ -125,7 +130,8 @@ func (o *oracle) contested() bool {
 // movesNamespace: the spec wants another Temporal namespace than the versions have. They need none of its connections.
 func (o *oracle) movesNamespace() bool {
 	was := o.rec.TemporalNamespace
-	return o.s.Spec != nil && len(o.rec.Versions) > 0 && was != "" && was != o.s.Spec.Spec.WorkerOptions.TemporalNamespace
+	return o.s.Spec != nil && len(o.rec.Versions) > 0 && was != "" &&
+		was != o.s.Spec.Spec.WorkerOptions.TemporalNamespace
 }
 
 // elsewhere: no version goes to the namespace or the server of a spec that wants another namespace, and it stays known
@@ -155,14 +161,17 @@ func (o *oracle) elsewhere() {
 // knownServer: the address is the one that the versions are known at, or its Temporal namespace has the ID that theirs
 // has.
 func (o *oracle) knownServer(address string) bool {
-	if was := o.rec.Connection; was == nil || len(o.rec.Versions) == 0 || strings.EqualFold(was.Spec.HostPort, address) {
+	if was := o.rec.Connection; was == nil || len(o.rec.Versions) == 0 ||
+		strings.EqualFold(was.Spec.HostPort, address) {
 		return true
 	}
 	there := o.s.NamespaceThere
-	if there == nil || there.ID == "" || !strings.EqualFold(there.HostPort, address) || there.TemporalNamespace != o.rec.TemporalNamespace {
+	if there == nil || there.ID == "" || !strings.EqualFold(there.HostPort, address) ||
+		there.TemporalNamespace != o.rec.TemporalNamespace {
 		return false
 	}
-	return there.ID == o.rec.TemporalNamespaceID || o.rec.TemporalNamespaceID == "" && there.ID == o.s.Observation.NamespaceID
+	return there.ID == o.rec.TemporalNamespaceID ||
+		o.rec.TemporalNamespaceID == "" && there.ID == o.s.Observation.NamespaceID
 }
 
 // leavesServer: the spec's connection leads to another server, and the worker deployment is not retired.
@@ -179,9 +188,11 @@ func (o *oracle) anotherServer() {
 	if o.p.Connection == nil || o.knownServer(o.p.Connection.Spec.HostPort) {
 		return
 	}
-	o.check(o.p.Lower == nil && o.p.Raise == nil && len(o.p.Gates)+len(o.p.Batches)+len(o.p.Deletions) == 0, "touches another server")
+	o.check(o.p.Lower == nil && o.p.Raise == nil && len(o.p.Gates)+len(o.p.Batches)+len(o.p.Deletions) == 0,
+		"touches another server")
 	for _, w := range o.p.Versions {
-		o.check(w.Op != rollout.RenderVersion && w.Op != rollout.ReconnectVersion, "takes %s to another server", w.BuildID)
+		o.check(w.Op != rollout.RenderVersion && w.Op != rollout.ReconnectVersion, "takes %s to another server",
+			w.BuildID)
 	}
 }
 
@@ -231,7 +242,8 @@ func (o *oracle) takesAway() {
 			continue
 		}
 		zero := w.Replicas != nil && *w.Replicas == 0
-		o.check(idle || w.Guard == was.Guard && (!zero || o.asksForNone() || was.Replicas != nil && *was.Replicas == 0), "scales %s down", w.BuildID)
+		o.check(idle || w.Guard == was.Guard && (!zero || o.asksForNone() || was.Replicas != nil && *was.Replicas == 0),
+			"scales %s down", w.BuildID)
 	}
 	for _, id := range o.p.Deletions {
 		idle, gone := o.twice(id)
@@ -242,7 +254,9 @@ func (o *oracle) takesAway() {
 		return
 	}
 	for _, was := range o.rec.Versions {
-		stays := slices.ContainsFunc(o.p.Record.Versions, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == was.BuildID })
+		stays := slices.ContainsFunc(o.p.Record.Versions, func(v v1alpha1.RecordedVersion) bool {
+			return v.BuildID == was.BuildID
+		})
 		_, gone := o.twice(was.BuildID)
 		o.check(stays || gone, "forgets %s", was.BuildID)
 	}
@@ -255,7 +269,8 @@ func (o *oracle) asksForNone() bool {
 	if !useless {
 		how := spec.Spec.Rollout
 		ends := o.rec.Retire != nil || spec.Metadata.Annotations[rollout.AnnotationRetire] == "true"
-		useless = how.Strategy == "" || how.Strategy == v1alpha1.Progressive && len(how.Steps) == 0 || o.movesNamespace() && !ends || o.leavesServer()
+		useless = how.Strategy == "" || how.Strategy == v1alpha1.Progressive && len(how.Steps) == 0 ||
+			o.movesNamespace() && !ends || o.leavesServer()
 	}
 	if useless && last != nil {
 		spec = last
@@ -286,7 +301,8 @@ func (o *oracle) records() {
 	want := v1alpha1.DesiredRouting{Current: is.Current}
 	o.check(next.Desired.Current == want.Current, "desires %v", next.Desired)
 	if r := next.Desired.Ramping; r != nil {
-		o.check(is.HasRamp && r.BuildID == is.Ramping && float32(r.Percentage) == is.Percentage, "desires %v", next.Desired)
+		o.check(is.HasRamp && r.BuildID == is.Ramping && float32(r.Percentage) == is.Percentage, "desires %v",
+			next.Desired)
 	}
 	for _, b := range o.rec.Bars {
 		o.check(slices.Contains(next.Bars, b), "forgets the bar of %s", b.BuildID)
@@ -304,8 +320,10 @@ func (o *oracle) evacuates() {
 		o.check(part(obs.Routing, b.BuildID) == 0 && obs.Routing.Ramping != b.BuildID, "evacuates what has traffic")
 		o.check(o.p.Target != nil && o.p.Target.BuildID != b.BuildID, "evacuates what is asked for")
 		o.check(obs.Problem == nil && o.s.Now.Sub(obs.At) <= time.Minute, "evacuates on an old read")
-		o.check(obs.ManagerIdentity == "" || obs.ManagerIdentity == o.s.Environment.ManagerIdentity, "evacuates what is somebody else's")
-		o.check(b.Job.Stage != v1alpha1.EvacuateByMove || o.git(b.Job.Target) != nil && o.served(b.Job.Target), "moves to %s, which is not served", b.Job.Target)
+		o.check(obs.ManagerIdentity == "" || obs.ManagerIdentity == o.s.Environment.ManagerIdentity,
+			"evacuates what is somebody else's")
+		o.check(b.Job.Stage != v1alpha1.EvacuateByMove || o.git(b.Job.Target) != nil && o.served(b.Job.Target),
+			"moves to %s, which is not served", b.Job.Target)
 		if b.Job.Stage == v1alpha1.EvacuateBySignal || b.Job.Stage == v1alpha1.EvacuateByCancel {
 			continue
 		}
@@ -349,9 +367,12 @@ func (o *oracle) objects() {
 		o.check(!keeps || v.Replicas != nil, "%s loses its number of replicas", v.BuildID)
 		o.check(!keeps || o.toAllVersions(v.Resources), "%s gets a scaler while it runs", v.BuildID)
 		for _, r := range was.Resources {
-			kept := slices.ContainsFunc(v.Resources, func(x v1alpha1.RecordedResource) bool { return x.Template == r.Template })
+			kept := slices.ContainsFunc(v.Resources, func(x v1alpha1.RecordedResource) bool {
+				return x.Template == r.Template
+			})
 			at := slices.IndexFunc(o.s.Resources, func(t rollout.ResourceTemplate) bool { return t.Name == r.Template })
-			o.check(kept || at >= 0 && o.s.Resources[at].Problem == nil || at < 0 && o.s.ResourcesProblem == nil, "%s loses %s", v.BuildID, r.Template)
+			o.check(kept || at >= 0 && o.s.Resources[at].Problem == nil || at < 0 && o.s.ResourcesProblem == nil,
+				"%s loses %s", v.BuildID, r.Template)
 		}
 	}
 }

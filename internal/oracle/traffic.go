@@ -43,7 +43,8 @@ func (o *oracle) givesMore(c rollout.RoutingCall) bool {
 	was, is := o.s.Observation.Routing, then(o.s.Observation.Routing, c.Steps)
 	for _, id := range []string{is.Current, is.Ramping} {
 		v := listedIn(o.s.Observation, id)
-		before := v != nil && !v.BecameCurrentAt.IsZero() || slices.ContainsFunc(o.rec.Promotions, func(p v1alpha1.Promotion) bool { return p.BuildID == id })
+		before := v != nil && !v.BecameCurrentAt.IsZero() ||
+			slices.ContainsFunc(o.rec.Promotions, func(p v1alpha1.Promotion) bool { return p.BuildID == id })
 		if id != was.Current && part(is, id) > part(was, id) && (id != is.Current || !before || !o.served(id)) {
 			return true
 		}
@@ -99,12 +100,14 @@ func (o *oracle) raises() {
 				next = p
 			}
 		}
-		o.check(part(is, target.BuildID) <= next, "raises from %v to %v", part(was, target.BuildID), part(is, target.BuildID))
+		o.check(part(is, target.BuildID) <= next, "raises from %v to %v", part(was, target.BuildID),
+			part(is, target.BuildID))
 	}
 	edited := o.rec.Decided != nil && !sameTraffic(*o.rec.Decided, o.rec.Desired)
 	o.check(edited || rollout.Strategy != v1alpha1.Manual, "raises though the strategy is Manual")
 	h := o.rec.Hold
-	o.check(h == nil || edited || (h.Kind == v1alpha1.HoldDrift || h.Kind == v1alpha1.HoldRejected) && h.BuildID != target.BuildID || o.newTemplate(), "raises though held")
+	o.check(h == nil || edited || (h.Kind == v1alpha1.HoldDrift || h.Kind == v1alpha1.HoldRejected) &&
+		h.BuildID != target.BuildID || o.newTemplate(), "raises though held")
 }
 
 // runsOnce: no gate starts whose outcome is in the record.
@@ -114,7 +117,8 @@ func (o *oracle) runsOnce() {
 	}
 	for _, start := range o.p.Gates {
 		id := start.Gate.WorkflowID(start.TaskQueue)
-		o.check(!slices.ContainsFunc(o.rec.Target.Gates, func(g v1alpha1.RecordedGate) bool { return g.WorkflowID == id }), "starts gate %s again", id)
+		o.check(!slices.ContainsFunc(o.rec.Target.Gates,
+			func(g v1alpha1.RecordedGate) bool { return g.WorkflowID == id }), "starts gate %s again", id)
 	}
 }
 
@@ -127,7 +131,8 @@ func (o *oracle) countedFirst(was rollout.RoutingConfig, id string) {
 		return
 	}
 	next := o.p.Record.Target
-	o.check(next != nil && next.BuildID == id && next.StuckBefore != nil, "raises %s from nothing without a count of what is stuck", id)
+	o.check(next != nil && next.BuildID == id && next.StuckBefore != nil,
+		"raises %s from nothing without a count of what is stuck", id)
 }
 
 // leavesNothing: each task queue of the current version is served by the one that is raised, or idle, or a person saw
@@ -144,10 +149,15 @@ func (o *oracle) leavesNothing(current, id string) {
 		return t != nil && t.BuildID == id && slices.ContainsFunc(t.LeavesBehind, same) ||
 			p != nil && p.BuildID == id && (p.Approved != nil || merged) && slices.ContainsFunc(p.LeavesBehind, same)
 	}
-	workflows := slices.ContainsFunc(to.Queues, func(r rollout.TaskQueue) bool { return r.Type == rollout.QueueWorkflow })
+	workflows := slices.ContainsFunc(to.Queues, func(r rollout.TaskQueue) bool {
+		return r.Type == rollout.QueueWorkflow
+	})
 	for _, q := range from.Queues {
-		served := slices.ContainsFunc(to.Queues, func(r rollout.TaskQueue) bool { return r.Name == q.Name && r.Type == q.Type })
-		idle := q.Backlog.Known && q.Backlog.Count == 0 && q.Backlog.AddRate == 0 && (workflows || q.Type != rollout.QueueWorkflow)
+		served := slices.ContainsFunc(to.Queues, func(r rollout.TaskQueue) bool {
+			return r.Name == q.Name && r.Type == q.Type
+		})
+		idle := q.Backlog.Known && q.Backlog.Count == 0 && q.Backlog.AddRate == 0 &&
+			(workflows || q.Type != rollout.QueueWorkflow)
 		o.check(served || idle || yes(q), "leaves %s of %s behind", q.Name, current)
 	}
 }
@@ -155,7 +165,9 @@ func (o *oracle) leavesNothing(current, id string) {
 // alone: no unversioned worker is on any of the version's queues.
 func (o *oracle) alone(id string) bool {
 	v := listedIn(o.s.Observation, id)
-	return v != nil && !slices.ContainsFunc(v.Queues, func(q rollout.TaskQueue) bool { return q.Unversioned != rollout.No })
+	return v != nil && !slices.ContainsFunc(v.Queues, func(q rollout.TaskQueue) bool {
+		return q.Unversioned != rollout.No
+	})
 }
 
 // unroutes: the current version loses its traffic only when a person asked for just that, and then only to unversioned

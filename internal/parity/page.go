@@ -20,23 +20,27 @@ const page = "docs/parity.md"
 
 const intro = `# Rampart beside the in-cluster controller
 
-What Temporal's worker controller is tested for, scenario by scenario, and what Rampart does in each. This page is generated
-from tests (` + "`TestParity`" + ` in the packages named below) and compared with them in every run. To write it anew:
+What Temporal's worker controller is tested for, scenario by scenario, and what Rampart does in each. This page is
+generated from tests (` + "`TestParity`" + ` in the packages named below) and compared with them in every run. To write
+it anew:
 
-    go test -p 1 -run '^TestParity$' ./gitops/api/v1alpha1 ./internal/parity ./internal/plan ./internal/rollout ./render -update
+    go test -p 1 -run '^TestParity$' \
+      ./gitops/api/v1alpha1 ./internal/parity ./internal/plan ./internal/rollout ./render -update
 
-In the tables, text in ` + "`code`" + ` is what the case gives, word for word. For the planner that is the reason of the condition
-` + "`Ready`" + ` (` + "`stalled`" + `: waiting will not help), then the actions (` + "`Ramp v2 0->10 step 1/2`" + `), the calls to Temporal with when they
-are made, the files that are written with replicas and prune guard, and when the answer changes by itself. v1 is the version
-that was there, v2 the one that the spec asks for. "same" means that traffic, workers and versions end up the same way, and that Ready and Progressing say so; the conditions
-Reconciling and Stalled, for kstatus, are Rampart's own.
+In the tables, text in ` + "`code`" + ` is what the case gives, word for word. For the planner that is the reason of the
+condition ` + "`Ready`" + ` (` + "`stalled`" + `: waiting will not help), then the actions
+(` + "`Ramp v2 0->10 step 1/2`" + `), the calls to Temporal with when they are made, the files that are written with
+replicas and prune guard, and when the answer changes by itself. v1 is the version that was there, v2 the one that
+the spec asks for. "same" means that traffic, workers and versions end up the same way, and that Ready and
+Progressing say so; the conditions Reconciling and Stalled, for kstatus, are Rampart's own.
 `
 
 // section is one part of the page. It is written by TestParity of one package.
 type section struct{ name, title, folder string }
 
 func sections() []section {
-	const planner, names, values, files, here = "internal/plan", "internal/rollout", "gitops/api/v1alpha1", "render", "internal/parity"
+	const planner, names, values, files, here = "internal/plan", "internal/rollout", "gitops/api/v1alpha1", "render",
+		"internal/parity"
 	return []section{
 		{"plan", "Planner: what there is to do", planner},
 		{"create", "Planner: create", planner},
@@ -99,7 +103,8 @@ func keep(t *testing.T, name, text string) {
 		return
 	}
 	if diff := cmp.Diff(texts[name], text); diff != "" {
-		t.Errorf("section %s of %s is not what the tests give; its head says how to write it anew (-page +tests):\n%s", name, page, diff)
+		t.Errorf("section %s of %s is not what the tests give; its head says how to write it anew (-page +tests):\n%s",
+			name, page, diff)
 	}
 }
 
@@ -145,7 +150,8 @@ func exists(root, name string) error {
 			return fmt.Errorf("read tests: %w", err)
 		}
 		for _, d := range tree.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == test && strings.HasPrefix(test, "Test") {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == test &&
+				strings.HasPrefix(test, "Test") {
 				return nil
 			}
 		}

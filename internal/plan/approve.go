@@ -20,7 +20,8 @@ func proposed(p v1alpha1.RecordedProposal, decided v1alpha1.DesiredRouting) v1al
 	if p.To >= 100 {
 		return v1alpha1.DesiredRouting{Current: p.BuildID}
 	}
-	return v1alpha1.DesiredRouting{Current: decided.Current, Ramping: &v1alpha1.DesiredRamp{BuildID: p.BuildID, Percentage: p.To}}
+	return v1alpha1.DesiredRouting{Current: decided.Current,
+		Ramping: &v1alpha1.DesiredRamp{BuildID: p.BuildID, Percentage: p.To}}
 }
 
 // approval says who approved the proposal, and why; both are "" if there is no approval, or if it does not count.
@@ -58,7 +59,8 @@ func (v *view) approves(a rollout.Action) bool {
 // Temporal refused.
 func (v *view) committed(a rollout.Action) bool {
 	rec, was := v.rec, v.rec.Target
-	if !v.unmoved() || rec.Decided == nil || was == nil || v.edit == editOpen || v.edit == editMerged || v.newSpec() || was.Attempt != v.target.Attempt {
+	if !v.unmoved() || rec.Decided == nil || was == nil || v.edit == editOpen || v.edit == editMerged || v.newSpec() ||
+		was.Attempt != v.target.Attempt {
 		return false
 	}
 	asked := desiredConfig(proposed(v1alpha1.RecordedProposal{BuildID: a.BuildID, To: a.To}, desiredOf(v.actual)))
@@ -68,8 +70,8 @@ func (v *view) committed(a rollout.Action) bool {
 // rolloutApproved is the approval of the whole rollout, if one approval covers that; nil: there is none.
 func (v *view) rolloutApproved() *v1alpha1.Asked {
 	was := v.rec.Target
-	if was == nil || v.target == nil || v.s.Environment.Approval.Scope != v1alpha1.ScopeRollout || was.Attempt != v.target.Attempt || v.newSpec() ||
-		was.ApprovedSteps != v.timetable() {
+	if was == nil || v.target == nil || v.s.Environment.Approval.Scope != v1alpha1.ScopeRollout ||
+		was.Attempt != v.target.Attempt || v.newSpec() || was.ApprovedSteps != v.timetable() {
 		return nil
 	}
 	return was.Approved
@@ -93,7 +95,8 @@ func (v *view) timetable() string {
 // proposes reports whether the recorded proposal is an action.
 func (v *view) proposes(a rollout.Action) bool {
 	p := v.rec.Proposal
-	return p != nil && a.IsRaise() && p.Kind == proposalKind(a) && v.isTarget(a.BuildID) && p.BuildID == a.BuildID && p.TemplateHash == v.target.TemplateHash &&
+	return p != nil && a.IsRaise() && p.Kind == proposalKind(a) && v.isTarget(a.BuildID) && p.BuildID == a.BuildID &&
+		p.TemplateHash == v.target.TemplateHash &&
 		float32(p.From) == float32(a.From) && float32(p.To) == float32(a.To)
 }
 
@@ -116,10 +119,12 @@ func (v *view) review() *rollout.Review {
 // rejection is the hold that a person set by closing the proposal; nil: there is no such hold.
 func (v *view) rejection() *v1alpha1.Hold {
 	p, r := v.rec.Proposal, v.review()
-	if r == nil || !r.Rejected || p.Withdrawn || v.claimed() || v.target == nil || p.BuildID != v.target.BuildID || p.TemplateHash != v.target.TemplateHash {
+	if r == nil || !r.Rejected || p.Withdrawn || v.claimed() || v.target == nil || p.BuildID != v.target.BuildID ||
+		p.TemplateHash != v.target.TemplateHash {
 		return nil
 	}
-	return &v1alpha1.Hold{Kind: v1alpha1.HoldRejected, BuildID: p.BuildID, By: orPerson(r.By), Reason: "closed " + orProposal(r.URL), At: v1alpha1.NewTime(v.now)}
+	return &v1alpha1.Hold{Kind: v1alpha1.HoldRejected, BuildID: p.BuildID, By: orPerson(r.By),
+		Reason: "closed " + orProposal(r.URL), At: v1alpha1.NewTime(v.now)}
 }
 
 func orPerson(name string) string {
@@ -145,8 +150,10 @@ func (r *resolver) undecided() bool {
 	if !r.readable() || r.unusable != nil || r.foreign() || r.lost() != "" || r.vet() == vetPending && r.move() == nil {
 		return true
 	}
-	waits := r.state.Reason == rollout.StaleFacts || r.state.Reason == rollout.GateIsRunning || r.state.Reason == rollout.WaitingForPollers
-	return waits && r.isTarget(p.BuildID) && p.TemplateHash == r.target.TemplateHash && r.asks() == nil && r.move() == nil || r.frozenProposal()
+	waits := r.state.Reason == rollout.StaleFacts || r.state.Reason == rollout.GateIsRunning ||
+		r.state.Reason == rollout.WaitingForPollers
+	return waits && r.isTarget(p.BuildID) && p.TemplateHash == r.target.TemplateHash && r.asks() == nil &&
+		r.move() == nil || r.frozenProposal()
 }
 
 // frozenProposal reports whether the recorded proposal is what comes next, and policy holds it. Such a proposal stays,
@@ -189,7 +196,8 @@ func (r *resolver) nextProposal(next *v1alpha1.RoutingSpec) {
 	if h == nil {
 		return
 	}
-	p := v1alpha1.RecordedProposal{Kind: proposalKind(h.Action), BuildID: h.Action.BuildID, TemplateHash: r.target.TemplateHash, From: h.Action.From, To: h.Action.To,
+	p := v1alpha1.RecordedProposal{Kind: proposalKind(h.Action), BuildID: h.Action.BuildID,
+		TemplateHash: r.target.TemplateHash, From: h.Action.From, To: h.Action.To,
 		LeavesBehind: r.proposedLeaves(h.Action), Since: v1alpha1.NewTime(r.now)}
 	if r.proposes(h.Action) && !r.rec.Proposal.Withdrawn && by == "" {
 		p.Refused = r.rec.Proposal.Refused
@@ -223,9 +231,11 @@ func (r *resolver) withdrawn() *v1alpha1.RecordedProposal {
 func (r *resolver) void(by string) string {
 	p := r.rec.Proposal
 	if p.Kind == v1alpha1.ProposeUpdate {
-		return fmt.Sprintf("%s approved that the template of %s changes in place, which does not come next any more: %s", by, p.BuildID, r.state.Message)
+		return fmt.Sprintf("%s approved that the template of %s changes in place, which does not come next "+
+			"any more: %s", by, p.BuildID, r.state.Message)
 	}
-	return fmt.Sprintf("%s approved that %s goes from %s to %s, which does not come next any more: %s", by, p.BuildID, text(p.From), text(p.To), r.state.Message)
+	return fmt.Sprintf("%s approved that %s goes from %s to %s, which does not come next any more: %s", by, p.BuildID,
+		text(p.From), text(p.To), r.state.Message)
 }
 
 // askPeople says what people are asked to approve, if anything waits for that: a raise before the stages of
@@ -238,7 +248,8 @@ func (r *resolver) askPeople(plan *rollout.Plan) {
 		if p != nil && !p.Withdrawn && p.Approved == nil {
 			desired := proposed(*p, plan.Record.Desired)
 			desired.TemplateHash = p.TemplateHash
-			plan.Review = &rollout.ReviewAsk{Held: *h, Proposal: rollout.ReviewedRaise(*p), Desired: &desired, Scope: r.s.Environment.Approval.Scope}
+			plan.Review = &rollout.ReviewAsk{Held: *h, Proposal: rollout.ReviewedRaise(*p), Desired: &desired,
+				Scope: r.s.Environment.Approval.Scope}
 		}
 		return
 	}

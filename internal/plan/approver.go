@@ -129,7 +129,8 @@ func (r *resolver) sayWhoApproves(a rollout.Action, why string) string {
 	case r.vet() == vetPending:
 		return why + "; it is approved, and not known yet whether by somebody other than who asked"
 	case refused != nil:
-		return fmt.Sprintf("%s; the approval by %s does not count: %s. Somebody else has to approve it", why, refused.By, refused.Reason)
+		return fmt.Sprintf("%s; the approval by %s does not count: %s. Somebody else has to approve it", why,
+			refused.By, refused.Reason)
 	}
 	return why
 }

@@ -70,7 +70,8 @@ func (v *view) askJudged(a *rollout.Ask, moving bool) {
 		a.Closed = j.asks()
 		a.Stuck = &rollout.StuckAsk{Candidate: j.candidate.BuildID, Since: j.candidate.Since}
 		if settings, _ := v.analysisOf(); len(settings.Metrics) > 0 && j.phase != rollout.PhaseWindow {
-			a.Metrics = &rollout.MetricsAsk{Candidate: j.candidate.BuildID, Current: j.before, Metrics: settings.Metrics}
+			a.Metrics = &rollout.MetricsAsk{Candidate: j.candidate.BuildID, Current: j.before,
+				Metrics: settings.Metrics}
 		}
 	case moving && v.obs.Version(v.target.BuildID) != nil:
 		a.Stuck = &rollout.StuckAsk{Candidate: v.target.BuildID}
@@ -87,7 +88,8 @@ func add(to *[]string, ids ...string) {
 
 // mayGo reports whether the next stage of a version's sunset could be due by what is known without counting.
 func (v *view) mayGo(r *v1alpha1.RecordedVersion) bool {
-	if v.spec == nil || v.unusable != nil || v.target == nil && v.retire == nil || v.target != nil && r.BuildID == v.target.BuildID || v.needed(r) != "" || !v.idle(v.obs, r) {
+	if v.spec == nil || v.unusable != nil || v.target == nil && v.retire == nil ||
+		v.target != nil && r.BuildID == v.target.BuildID || v.needed(r) != "" || !v.idle(v.obs, r) {
 		return false
 	}
 	from := v.sunsetFrom(r)

@@ -22,7 +22,8 @@ func (v *view) bar(buildID, templateHash string) *v1alpha1.Bar {
 	if !ok {
 		return nil
 	}
-	return &v1alpha1.Bar{BuildID: buildID, TemplateHash: templateHash, By: ByMark, Reason: reason, At: v1alpha1.NewTime(v.now)}
+	return &v1alpha1.Bar{BuildID: buildID, TemplateHash: templateHash, By: ByMark, Reason: reason,
+		At: v1alpha1.NewTime(v.now)}
 }
 
 func (v *view) recordedBar(buildID, templateHash string) *v1alpha1.Bar {
@@ -65,7 +66,8 @@ func (v *view) promotedSince(b *v1alpha1.Bar) bool {
 // step.
 func (v *view) retried(t *rollout.Target) bool {
 	r := v.recorded(t.BuildID)
-	return r != nil && r.TurnedBack > 0 && r.TurnedBack >= v.rec.Target.Attempt && v.recordedBar(t.BuildID, t.TemplateHash) == nil
+	return r != nil && r.TurnedBack > 0 && r.TurnedBack >= v.rec.Target.Attempt &&
+		v.recordedBar(t.BuildID, t.TemplateHash) == nil
 }
 
 // attempt is how often a build was the target.

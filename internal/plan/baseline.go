@@ -33,7 +33,8 @@ func baseline(v *view) (outcome, bool) {
 	case problems.Reason == "": // the version came after the question was put together: the next cycle asks
 		return say(rollout.WaitingForPollers, "workers of %s have to start", v.target.BuildID), true
 	default:
-		return say(rollout.StaleFacts, "how many workflows are stuck before %s gets traffic is not known: %s", v.target.BuildID, reasonOf(problems)), true
+		return say(rollout.StaleFacts, "how many workflows are stuck before %s gets traffic is not known: %s",
+			v.target.BuildID, reasonOf(problems)), true
 	}
 	return outcome{}, false
 }

@@ -16,8 +16,9 @@ func (v *view) analysisOf() (settings v1alpha1.Analysis, asked bool) {
 	if v.spec != nil && v.spec.Spec.Rollout.Analysis != nil {
 		return *v.spec.Spec.Rollout.Analysis, true
 	}
-	return v1alpha1.Analysis{Alpha: v1alpha1.DefaultAlpha, Tolerance: v1alpha1.DefaultTolerance, MinSamples: v1alpha1.DefaultMinSamples,
-		Window: v1alpha1.Duration{Duration: v1alpha1.DefaultAnalysisWindow}}, false
+	return v1alpha1.Analysis{Alpha: v1alpha1.DefaultAlpha, Tolerance: v1alpha1.DefaultTolerance,
+		MinSamples: v1alpha1.DefaultMinSamples,
+		Window:     v1alpha1.Duration{Duration: v1alpha1.DefaultAnalysisWindow}}, false
 }
 
 // judged says which version is judged, and by what of it; nil: none is.
@@ -81,7 +82,8 @@ func (v *view) canary() *rollout.Canary {
 	if j == nil || !v.readable() {
 		return nil
 	}
-	out := &rollout.Canary{Phase: j.phase, Candidate: j.candidate.BuildID, Since: j.candidate.Since, Stuck: v.stuck(j.candidate.BuildID)}
+	out := &rollout.Canary{Phase: j.phase, Candidate: j.candidate.BuildID, Since: j.candidate.Since,
+		Stuck: v.stuck(j.candidate.BuildID)}
 	var known bool
 	if out.CandidateCounts, known = v.counts(j.candidate); !known {
 		out.Problem = v.uncounted(j.candidate.BuildID)
@@ -96,8 +98,8 @@ func (v *view) canary() *rollout.Canary {
 	settings, _ := v.analysisOf()
 	in := canary.Input{
 		Candidate: canary.Arm{Failed: out.CandidateCounts.Failed, Closed: out.CandidateCounts.Closed},
-		Alpha:     settings.Alpha, Stages: len(v.steps()) + 1, MinSamples: int64(settings.MinSamples), Ceiling: settings.MaxFailureRate,
-		Tolerance: settings.Tolerance,
+		Alpha:     settings.Alpha, Stages: len(v.steps()) + 1, MinSamples: int64(settings.MinSamples),
+		Ceiling: settings.MaxFailureRate, Tolerance: settings.Tolerance,
 	}
 	if j.phase == rollout.PhaseRamp {
 		in.Current = canary.Arm{Failed: out.AgainstCounts.Failed, Closed: out.AgainstCounts.Closed}
@@ -224,10 +226,13 @@ func (v *view) missing(c *rollout.Canary) string {
 	settings, asked := v.analysisOf()
 	switch {
 	case c.Stuck.Unresolved > 0 && c.Stuck.NoBaseline:
-		return fmt.Sprintf("there are workflows whose workflow task does not complete, and how many there were before %s got traffic is not known. "+
-			"Reset or terminate them, or begin again, which counts them first: rampart rollback %s, then rampart retry %[2]s", c.Candidate, v.s.Deployment)
+		return fmt.Sprintf("there are workflows whose workflow task does not complete, and how many there were "+
+			"before %s got traffic is not known. "+
+			"Reset or terminate them, or begin again, which counts them first: rampart rollback %s, then rampart "+
+			"retry %[2]s", c.Candidate, v.s.Deployment)
 	case c.Stuck.Unresolved > 0:
-		return "there are workflows whose workflow task does not complete, and it is not known whether that is due to " + c.Candidate
+		return "there are workflows whose workflow task does not complete, and it is not known whether that is due " +
+			"to " + c.Candidate
 	case !asked:
 		return ""
 	case c.Stuck.Problem != "":
@@ -243,14 +248,16 @@ func (v *view) tooFew(c *rollout.Canary, settings v1alpha1.Analysis) (outcome, b
 	due := v.actual.PercentageChangedAt.Add(settings.MaxWait.Duration)
 	few := fmt.Sprintf("fewer than %d closed workflows of %s", settings.MinSamples, c.Candidate)
 	if !v.now.After(due) {
-		o := say(rollout.StaleFacts, "%s since its ramp changed: waiting for more, for %s at most", few, settings.MaxWait)
+		o := say(rollout.StaleFacts, "%s since its ramp changed: waiting for more, for %s at most", few,
+			settings.MaxWait)
 		o.due = due
 		return o, true
 	}
 	if settings.OnTooFewSamples == v1alpha1.SamplesAdvance && c.Stuck.Candidate == 0 {
 		return outcome{}, false
 	}
-	return stalled(rollout.StaleFacts, "%s within %s. Send it more, or set analysis.onTooFewSamples: Advance", few, settings.MaxWait), true
+	return stalled(rollout.StaleFacts, "%s within %s. Send it more, or set analysis.onTooFewSamples: Advance", few,
+		settings.MaxWait), true
 }
 
 // missingMetric names the first metric that cannot be relied on, "" if all can. Its words stay the same while it is
@@ -264,7 +271,8 @@ func (v *view) missingMetric(metrics []v1alpha1.Metric) string {
 		case f.Error != "":
 			return fmt.Sprintf("metric %s could not be read: %s", m.Name, f.Error)
 		case !f.Fresh(v.now):
-			return fmt.Sprintf("metric %s was observed at %s, which is more than %s ago", m.Name, f.ObservedAt.UTC().Format(time.RFC3339), m.MaxAge)
+			return fmt.Sprintf("metric %s was observed at %s, which is more than %s ago", m.Name,
+				f.ObservedAt.UTC().Format(time.RFC3339), m.MaxAge)
 		}
 	}
 	return ""
@@ -276,7 +284,8 @@ func baking(v *view) (outcome, bool) {
 		return outcome{}, false
 	}
 	settings, _ := v.analysisOf()
-	o := say(rollout.Ramping, "%s is the current version, and judged for %s after its promotion", v.target.BuildID, settings.Bake)
+	o := say(rollout.Ramping, "%s is the current version, and judged for %s after its promotion", v.target.BuildID,
+		settings.Bake)
 	o.due = v.bakeEnd()
 	return o, true
 }

@@ -69,9 +69,12 @@ func (v *view) anotherServer() bool {
 // serverMoved says why a connection that leads to another server cannot be used, and what to do.
 func (v *view) serverMoved() rollout.State {
 	c := v.s.Connection
-	return stalled(rollout.InvalidSpec, "%[1]s leads to %[5]s, and %[2]s is at %[3]s: %[4]s. A version stays on its server, or its workflows would lose their workers. "+
-		"To move: rampart retire %[2]s; start no more workflows at %[3]s; rampart retire %[2]s --unroute. Once nothing of it is left there, it is made anew at %[5]s by itself",
-		c.Ref().In(v.s.Deployment.Namespace), v.s.Deployment, v.rec.Connection.Spec.HostPort, v.notProven(c), c.Spec.HostPort).state
+	return stalled(rollout.InvalidSpec, "%[1]s leads to %[5]s, and %[2]s is at %[3]s: %[4]s. A version stays on its "+
+		"server, or its workflows would lose their workers. "+
+		"To move: rampart retire %[2]s; start no more workflows at %[3]s; rampart retire %[2]s --unroute. Once "+
+		"nothing of it is left there, it is made anew at %[5]s by itself",
+		c.Ref().In(v.s.Deployment.Namespace), v.s.Deployment, v.rec.Connection.Spec.HostPort, v.notProven(c),
+		c.Spec.HostPort).state
 }
 
 // notProven says why it is not known that an address leads to the server that the versions are on.
@@ -83,7 +86,8 @@ func (v *view) notProven(c *v1alpha1.Connection) string {
 	case there.ID == "":
 		return fmt.Sprintf("the ID of Temporal namespace %s at %s is not known: %s", namespace, address, there.Problem)
 	case id == "":
-		return fmt.Sprintf("the record has no ID of Temporal namespace %s that the one at %s could be compared with", namespace, address)
+		return fmt.Sprintf("the record has no ID of Temporal namespace %s that the one at %s could be compared with",
+			namespace, address)
 	default:
 		return fmt.Sprintf("Temporal namespace %s has the ID %s at %s, expected %s", namespace, there.ID, address, id)
 	}
@@ -97,7 +101,9 @@ func (v *view) proposeConnections(p *rollout.Proposal) {
 	}
 	for i := range v.rec.Versions {
 		r := &v.rec.Versions[i]
-		follows := slices.ContainsFunc(p.Actions, func(a rollout.Action) bool { return a.BuildID == r.BuildID && a.Reconnects() })
+		follows := slices.ContainsFunc(p.Actions, func(a rollout.Action) bool {
+			return a.BuildID == r.BuildID && a.Reconnects()
+		})
 		if o, fits := needsConnection(v, r); fits && !follows && len(v.manifestDrift(r)) == 0 {
 			propose(p, "connection", o)
 		}
@@ -121,7 +127,8 @@ func (r *resolver) oneWrite() {
 	written := map[string]bool{}
 	for _, a := range r.taken {
 		switch a.Kind {
-		case rollout.CreateVersion, rollout.UpdateVersion, rollout.Restore, rollout.ScaleVersion, rollout.ScaleDown, rollout.RemoveFiles, rollout.DriftAction:
+		case rollout.CreateVersion, rollout.UpdateVersion, rollout.Restore, rollout.ScaleVersion, rollout.ScaleDown,
+			rollout.RemoveFiles, rollout.DriftAction:
 			written[a.BuildID] = written[a.BuildID] || !a.Reconnects()
 		}
 	}

@@ -18,14 +18,17 @@ func (v *view) contest() string {
 		shared = shared || r.ManagerIdentity == own.ManagerIdentity
 	}
 	others := strings.Join(names, ", ")
-	claimed := fmt.Sprintf("the environments %s and %s both claim %s in Temporal namespace %s", own.Name, others, v.s.Deployment, TemporalNamespace(*v.s))
+	claimed := fmt.Sprintf("the environments %s and %s both claim %s in Temporal namespace %s", own.Name, others,
+		v.s.Deployment, TemporalNamespace(*v.s))
 	switch manager := v.obs.ManagerIdentity; {
 	case shared:
-		return fmt.Sprintf("%s with the manager identity %q: give each environment a managerIdentity of its own, and take the spec out of one of them", claimed, own.ManagerIdentity)
+		return fmt.Sprintf("%s with the manager identity %q: give each environment a managerIdentity of its own, and "+
+			"take the spec out of one of them", claimed, own.ManagerIdentity)
 	case manager == "":
 		return claimed + ", and it has no manager there yet: take the spec out of one of them"
 	default:
-		return fmt.Sprintf("%s, where it belongs to %q, not to %q: take the spec out of environment %s, or hand the worker deployment over (rampart release %[5]s in the other one, then "+
+		return fmt.Sprintf("%s, where it belongs to %q, not to %q: take the spec out of environment %s, or hand the "+
+			"worker deployment over (rampart release %[5]s in the other one, then "+
 			"rampart adopt %[5]s)", claimed, manager, own.ManagerIdentity, own.Name, v.s.Deployment)
 	}
 }

@@ -50,7 +50,9 @@ func Knows(s rollout.Snapshot) bool {
 // TurnsBack reports whether a plan takes traffic back from a version because of what was found out about it, not
 // because of what Git says.
 func TurnsBack(p rollout.Plan) bool {
-	return slices.ContainsFunc(p.Actions, func(a rollout.Action) bool { return a.Lowers() && a.Cause == rollout.CauseVerdict })
+	return slices.ContainsFunc(p.Actions, func(a rollout.Action) bool {
+		return a.Lowers() && a.Cause == rollout.CauseVerdict
+	})
 }
 
 // takenBack reports whether lower traffic than desired is what the spec, or a bar, wants by now: one of our own
@@ -67,7 +69,8 @@ func (v *view) takenBack() bool {
 // version that the spec asked for when the record was written counts too. A move back to an earlier version is held all
 // the same. While a person holds the worker deployment, what is moved waits for the end of the hold.
 func (v *view) byHand() bool {
-	if h := v.hold(); v.target == nil || v.spec.Spec.Rollout.Strategy != v1alpha1.Manual || h != nil && h.Kind == v1alpha1.HoldManual {
+	if h := v.hold(); v.target == nil || v.spec.Spec.Rollout.Strategy != v1alpha1.Manual ||
+		h != nil && h.Kind == v1alpha1.HoldManual {
 		return false
 	}
 	raised := v.driftRaised()
@@ -170,7 +173,8 @@ func (v *view) manifestDrift(r *v1alpha1.RecordedVersion) []rollout.Drift {
 	for _, name := range sortedKeys(r.Files) {
 		path := layout.VersionFile(r.BuildID, name)
 		if got := v.s.Record.Files[path].Hash; got != r.Files[name] {
-			out = append(out, rollout.Drift{Kind: rollout.DriftManifest, Path: path, Recorded: r.Files[name], Actual: got})
+			out = append(out, rollout.Drift{Kind: rollout.DriftManifest, Path: path, Recorded: r.Files[name],
+				Actual: got})
 		}
 	}
 	return out

@@ -38,7 +38,8 @@ func (v *view) findEdit() edit {
 		return editMerged
 	case !changed:
 		return editNone
-	case !update && p != nil && desiredConfig(proposed(*p, *d)).SameTraffic(v.desired) && (asked == "" || asked == p.TemplateHash):
+	case !update && p != nil && desiredConfig(proposed(*p, *d)).SameTraffic(v.desired) &&
+		(asked == "" || asked == p.TemplateHash):
 		return editMerged
 	case asked != "" && v.target != nil && asked != v.target.TemplateHash:
 		return editOutdated
@@ -80,11 +81,13 @@ func editedRefused(v *view) (outcome, bool) {
 	if bar := v.targetBar(); bar != nil {
 		why = "it was turned back: " + bar.Reason
 	} else if v.s.ByOther {
-		why = fmt.Sprintf("raises in %s are approved by somebody other than who asked, by approving what is proposed", v.s.Environment.Name)
+		why = fmt.Sprintf("raises in %s are approved by somebody other than who asked, by approving what is proposed",
+			v.s.Environment.Name)
 	} else if v.wish() {
 		return outcome{}, false
 	}
-	return stalled(rollout.ManualHold, "%s. The spec asks for %s; %s, so routing.yaml is put back", v.editReason(), v.target.BuildID, why), true
+	return stalled(rollout.ManualHold, "%s. The spec asks for %s; %s, so routing.yaml is put back", v.editReason(),
+		v.target.BuildID, why), true
 }
 
 // wish reports whether an edit asks for more traffic for the target, and for nothing else.

@@ -64,8 +64,8 @@ func (v *view) lostTrafficAt(r *v1alpha1.RecordedVersion) time.Time {
 // leftBehind reports whether a version is one that workflows are evacuated from: it had traffic, lost it, and gets none
 // back.
 func (v *view) leftBehind(r *v1alpha1.RecordedVersion) bool {
-	if v.spec == nil || v.unusable != nil || v.target == nil || !v.readable() || v.foreign() || r.BuildID == v.target.BuildID || retired(r) ||
-		v.wantedBack() == r.BuildID || v.lostTrafficAt(r).IsZero() {
+	if v.spec == nil || v.unusable != nil || v.target == nil || !v.readable() || v.foreign() ||
+		r.BuildID == v.target.BuildID || retired(r) || v.wantedBack() == r.BuildID || v.lostTrafficAt(r).IsZero() {
 		return false
 	}
 	// A drained version has none by the server's count; paused ones are seen when it could be scaled down.
@@ -135,7 +135,8 @@ func entryOf(r *v1alpha1.RecordedVersion, jobID string) *v1alpha1.RecordedEvacua
 // restarted is the stage of an entry whose job has to be started: the record keeps what it is about, whatever the spec
 // says now.
 func restarted(e v1alpha1.RecordedEvacuation) rollout.Evacuation {
-	return rollout.Evacuation{Stage: e.Stage, Attempt: e.Attempt, Since: e.Since.Time, Target: e.Target, Signal: e.Signal, JobID: e.JobID}
+	return rollout.Evacuation{Stage: e.Stage, Attempt: e.Attempt, Since: e.Since.Time, Target: e.Target,
+		Signal: e.Signal, JobID: e.JobID}
 }
 
 // next are the stages of a version that could be acted on now, and when the answer changes by itself: the one that
@@ -203,8 +204,8 @@ func (v *view) evacuate(r *v1alpha1.RecordedVersion) (actions []rollout.Action, 
 			waits = append(waits, waiting{e, ev.why})
 			continue
 		}
-		actions = append(actions, rollout.Action{Kind: rollout.EvacuationKind(e.Stage), BuildID: r.BuildID, Evacuation: &e, Approved: approved,
-			Reason: evacuationReason(r.BuildID, e)})
+		actions = append(actions, rollout.Action{Kind: rollout.EvacuationKind(e.Stage), BuildID: r.BuildID,
+			Evacuation: &e, Approved: approved, Reason: evacuationReason(r.BuildID, e)})
 	}
 	return actions, waits, later
 }
@@ -249,7 +250,8 @@ func evacuationReason(buildID string, e rollout.Evacuation) string {
 		v1alpha1.EvacuateByCancel:      "are cancelled",
 		v1alpha1.EvacuateByTermination: "are terminated",
 	}[e.Stage]
-	return fmt.Sprintf("the workflows that stay on %s, which has had no traffic since %s, %s", buildID, e.Since.UTC().Format(time.RFC3339), what)
+	return fmt.Sprintf("the workflows that stay on %s, which has had no traffic since %s, %s", buildID,
+		e.Since.UTC().Format(time.RFC3339), what)
 }
 
 // proposeEvacuations looks at every version that was left behind, beside what comes next for its files.

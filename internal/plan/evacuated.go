@@ -61,13 +61,15 @@ func (r *resolver) oneJob() {
 		if a.Evacuation == nil {
 			return false
 		}
-		routed := move != nil && (move.BuildID == a.BuildID && move.Kind != rollout.ResetRamp || r.after(*move).Current == a.BuildID)
+		routed := move != nil && (move.BuildID == a.BuildID && move.Kind != rollout.ResetRamp ||
+			r.after(*move).Current == a.BuildID)
 		why := ""
 		switch {
 		case routed, a.Evacuation.Stage == v1alpha1.EvacuateByMove && move != nil && move.Lowers():
 			return true
 		case r.obs.Batches.OthersRun == rollout.Yes:
-			why = fmt.Sprintf("batch job %s runs in the Temporal namespace, which takes one at a time", r.obs.Batches.Other)
+			why = fmt.Sprintf("batch job %s runs in the Temporal namespace, which takes one at a time",
+				r.obs.Batches.Other)
 		case r.obs.Batches.OthersRun != rollout.No:
 			why = "it is not known whether another batch job runs in the Temporal namespace"
 		case seen || r.jobRuns():
@@ -84,7 +86,9 @@ func (r *resolver) oneJob() {
 
 // jobRuns reports whether a job that was asked for runs.
 func (r *resolver) jobRuns() bool {
-	return slices.ContainsFunc(r.obs.Batches.Jobs, func(j rollout.BatchJob) bool { return j.State == rollout.BatchRunning })
+	return slices.ContainsFunc(r.obs.Batches.Jobs, func(j rollout.BatchJob) bool {
+		return j.State == rollout.BatchRunning
+	})
 }
 
 // nextEvacuations writes down what became of the stages, what is started with this plan, and what a person has to
@@ -98,8 +102,10 @@ func (r *resolver) nextEvacuations(next *v1alpha1.RoutingSpec) {
 		list := r.endedEvacuations(ver)
 		for _, s := range r.stages(ver) { // the record of a job that is there was lost
 			job := r.obs.Batches.Job(s.JobID)
-			found := job.State == rollout.BatchRunning || job.State == rollout.BatchCompleted || job.State == rollout.BatchFailed
-			if e := stage(&list, s); found && (e.State == "" || e.State == v1alpha1.EvacuationProposed || e.State == v1alpha1.EvacuationApproved) {
+			found := job.State == rollout.BatchRunning || job.State == rollout.BatchCompleted ||
+				job.State == rollout.BatchFailed
+			if e := stage(&list, s); found && (e.State == "" || e.State == v1alpha1.EvacuationProposed ||
+				e.State == v1alpha1.EvacuationApproved) {
 				at := v1alpha1.NewTime(job.StartedAt)
 				e.State, e.StartedAt, e.ApprovedAt = v1alpha1.EvacuationRunning, at, at
 				r.outcome(ver.BuildID, e)
@@ -143,7 +149,8 @@ func (r *resolver) reviewed(buildID string, list []v1alpha1.RecordedEvacuation) 
 			e.PullRequest = is.URL
 		}
 		if is.Rejected {
-			e.State, e.Message = v1alpha1.EvacuationDeclined, fmt.Sprintf("%s closed %s", orPerson(is.By), orProposal(is.URL))
+			e.State, e.Message = v1alpha1.EvacuationDeclined,
+				fmt.Sprintf("%s closed %s", orPerson(is.By), orProposal(is.URL))
 			r.lines = append(r.lines, fmt.Sprintf("%s: %s, %s", stageHeadline(buildID, *e), e.State, e.Message))
 		}
 	}
@@ -156,8 +163,8 @@ func stage(list *[]v1alpha1.RecordedEvacuation, s rollout.Evacuation) *v1alpha1.
 			return &(*list)[i]
 		}
 	}
-	*list = append(*list, v1alpha1.RecordedEvacuation{Stage: s.Stage, Attempt: s.Attempt, Since: v1alpha1.NewTime(s.Since), Target: s.Target,
-		Signal: s.Signal, JobID: s.JobID})
+	*list = append(*list, v1alpha1.RecordedEvacuation{Stage: s.Stage, Attempt: s.Attempt,
+		Since: v1alpha1.NewTime(s.Since), Target: s.Target, Signal: s.Signal, JobID: s.JobID})
 	return &(*list)[len(*list)-1]
 }
 
@@ -209,7 +216,8 @@ func (r *resolver) outcome(buildID string, e *v1alpha1.RecordedEvacuation) {
 	if !job.EndedAt.IsZero() {
 		e.EndedAt = v1alpha1.NewTime(job.EndedAt)
 	}
-	r.lines = append(r.lines, fmt.Sprintf("%s: %s, %s of %s workflows", stageHeadline(buildID, *e), e.State, rollout.Grouped(e.Done), rollout.Grouped(e.Total)))
+	r.lines = append(r.lines, fmt.Sprintf("%s: %s, %s of %s workflows", stageHeadline(buildID, *e), e.State,
+		rollout.Grouped(e.Done), rollout.Grouped(e.Total)))
 }
 
 // shownEvacuation is what a status says of the stages of a version.
@@ -222,10 +230,12 @@ func (r *resolver) shownEvacuation(ver v1alpha1.RecordedVersion) []v1alpha1.Evac
 		}
 	}
 	for _, e := range ver.Evacuations {
-		s := v1alpha1.EvacuationStatus{Stage: e.Stage, State: string(e.State), Target: e.Target, JobID: e.JobID, StartedAt: e.StartedAt, EndedAt: e.EndedAt,
+		s := v1alpha1.EvacuationStatus{Stage: e.Stage, State: string(e.State), Target: e.Target, JobID: e.JobID,
+			StartedAt: e.StartedAt, EndedAt: e.EndedAt,
 			Total: e.Total, Done: e.Done, Failed: e.Failed, Message: cmp.Or(e.Message, said[e.JobID].why)}
 		if e.State == v1alpha1.EvacuationProposed {
-			s.Message = "waits for approval: set its state to Approved, or to Declined, in spec.versions of routing.yaml"
+			s.Message =
+				"waits for approval: set its state to Approved, or to Declined, in spec.versions of routing.yaml"
 			if e.PullRequest != "" {
 				s.Message = "waits for approval: merge " + e.PullRequest + ", or close it"
 			}
@@ -235,7 +245,8 @@ func (r *resolver) shownEvacuation(ver v1alpha1.RecordedVersion) []v1alpha1.Evac
 	}
 	for _, n := range r.notes {
 		if _, ok := said[n.JobID]; ok && n.buildID == ver.BuildID {
-			out = append(out, v1alpha1.EvacuationStatus{Stage: n.Stage, State: n.state, Target: n.Target, JobID: n.JobID, Message: n.why})
+			out = append(out, v1alpha1.EvacuationStatus{Stage: n.Stage, State: n.state, Target: n.Target,
+				JobID: n.JobID, Message: n.why})
 		}
 	}
 	return out
@@ -243,7 +254,8 @@ func (r *resolver) shownEvacuation(ver v1alpha1.RecordedVersion) []v1alpha1.Evac
 
 // stageHeadline says in a few words what a recorded stage does.
 func stageHeadline(buildID string, e v1alpha1.RecordedEvacuation) string {
-	return headline(rollout.Action{Kind: rollout.EvacuationKind(e.Stage), BuildID: buildID, Evacuation: &rollout.Evacuation{Target: e.Target, Signal: e.Signal}})
+	return headline(rollout.Action{Kind: rollout.EvacuationKind(e.Stage), BuildID: buildID,
+		Evacuation: &rollout.Evacuation{Target: e.Target, Signal: e.Signal}})
 }
 
 // evacuationHeadline says in a few words what a stage does.

@@ -49,8 +49,11 @@ func (v *view) serves(buildID string, also ...string) evidence {
 			return unknown("the task queues of %s, which has traffic, could not be read", other)
 		}
 		for _, q := range x.Queues {
-			if !slices.ContainsFunc(o.Queues, func(own rollout.TaskQueue) bool { return own.Name == q.Name && own.Type == q.Type }) {
-				return no("version %s does not serve the %s task queue %s, which %s serves", buildID, strings.ToLower(string(q.Type)), q.Name, other)
+			if !slices.ContainsFunc(o.Queues, func(own rollout.TaskQueue) bool {
+				return own.Name == q.Name && own.Type == q.Type
+			}) {
+				return no("version %s does not serve the %s task queue %s, which %s serves", buildID,
+					strings.ToLower(string(q.Type)), q.Name, other)
 			}
 		}
 	}
@@ -65,14 +68,16 @@ func (v *view) polled(buildID string, q rollout.TaskQueue) evidence {
 	case q.Pollers.Ahead(v.now) > 0:
 		return v.ahead(q.Pollers, fmt.Sprintf("a worker of %s on the %s task queue %s", buildID, kind, q.Name))
 	case !q.Pollers.Fresh(v.now, v.s.Limits.PollerMaxAge):
-		return no("no worker of %s polled the %s task queue %s in the last %s", buildID, kind, q.Name, v.s.Limits.PollerMaxAge)
+		return no("no worker of %s polled the %s task queue %s in the last %s", buildID, kind, q.Name,
+			v.s.Limits.PollerMaxAge)
 	}
 	return yes()
 }
 
 // ahead says that it is not known how old a poll is, since it is in the future of our clock.
 func (v *view) ahead(p rollout.Pollers, who string) evidence {
-	return unknown("%s polled %s after the time of our clock: set the clock of the bot's machine, or of Temporal's", who, p.Ahead(v.now).Round(time.Second))
+	return unknown("%s polled %s after the time of our clock: set the clock of the bot's machine, or of Temporal's",
+		who, p.Ahead(v.now).Round(time.Second))
 }
 
 // shared names a task queue of the version that another worker deployment polls, "" for none.
@@ -171,7 +176,8 @@ func (v *view) returnWindow() time.Duration {
 // mayReturn reports whether a version may become current again at once: it stood before the current one in the
 // promotion order, was not itself left by a rollback, and the window since then is not over.
 func (v *view) mayReturn(buildID string) bool {
-	if buildID == "" || buildID == v.actual.Current || v.spec == nil || !slices.Contains(before(v.promotions), buildID) {
+	if buildID == "" || buildID == v.actual.Current || v.spec == nil ||
+		!slices.Contains(before(v.promotions), buildID) {
 		return false
 	}
 	in, _ := v.inWindow(buildID, v.returnWindow())

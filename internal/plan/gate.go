@@ -27,7 +27,8 @@ func (v *view) gateSpec(g *v1alpha1.Gate, point string) *rollout.GateSpec {
 	}
 	return &rollout.GateSpec{
 		Deployment: v.s.Deployment, BuildID: v.target.BuildID, TemplateHash: v.target.TemplateHash, Point: point,
-		Attempt: v.target.Attempt, WorkflowType: g.WorkflowType, Input: g.Input, InputFrom: rollout.InputOf(v.s.Deployment.Namespace, g),
+		Attempt: v.target.Attempt, WorkflowType: g.WorkflowType, Input: g.Input,
+		InputFrom:   rollout.InputOf(v.s.Deployment.Namespace, g),
 		InputDigest: v.inputDigest(g), Timeout: g.Timeout.Duration, OnFailure: g.OnFailure,
 	}
 }
@@ -101,21 +102,27 @@ func (v *view) gate(g *rollout.GateSpec) gateResult {
 		case run.State == rollout.GateRunning:
 			running = append(running, q.Name)
 		case run.State != rollout.GateCompleted:
-			failed = append(failed, fmt.Sprintf("%s on task queue %s (workflow %s)", howItEnded(run.State), q.Name, run.WorkflowID))
+			failed = append(failed, fmt.Sprintf("%s on task queue %s (workflow %s)", howItEnded(run.State), q.Name,
+				run.WorkflowID))
 		}
 	}
 	switch {
 	case queues == 0:
 		return gateResult{state: rollout.GateFailed, nowhere: true, message: fmt.Sprintf(
-			"version %s has no workflow task queue, so gate %s cannot run on it: remove the gate, or let the worker serve workflows", g.BuildID, g.WorkflowType)}
+			"version %s has no workflow task queue, so gate %s cannot run on it: remove the gate, or let the worker "+
+				"serve workflows", g.BuildID, g.WorkflowType)}
 	case len(failed) > 0:
-		return gateResult{state: rollout.GateFailed, message: fmt.Sprintf("gate %s %s", g.WorkflowType, strings.Join(failed, ", "))}
+		return gateResult{state: rollout.GateFailed,
+			message: fmt.Sprintf("gate %s %s", g.WorkflowType, strings.Join(failed, ", "))}
 	case len(unread) > 0:
-		return gateResult{state: rollout.GateUnread, message: fmt.Sprintf("gate %s could not be read on %s", g.WorkflowType, strings.Join(unread, ", "))}
+		return gateResult{state: rollout.GateUnread,
+			message: fmt.Sprintf("gate %s could not be read on %s", g.WorkflowType, strings.Join(unread, ", "))}
 	case len(missing) > 0:
-		return gateResult{state: rollout.GateMissing, missing: missing, message: fmt.Sprintf("gate %s starts on %s", g.WorkflowType, strings.Join(missing, ", "))}
+		return gateResult{state: rollout.GateMissing, missing: missing,
+			message: fmt.Sprintf("gate %s starts on %s", g.WorkflowType, strings.Join(missing, ", "))}
 	case len(running) > 0:
-		return gateResult{state: rollout.GateRunning, message: fmt.Sprintf("gate %s runs on %s", g.WorkflowType, strings.Join(running, ", "))}
+		return gateResult{state: rollout.GateRunning,
+			message: fmt.Sprintf("gate %s runs on %s", g.WorkflowType, strings.Join(running, ", "))}
 	}
 	return gateResult{state: rollout.GateCompleted}
 }

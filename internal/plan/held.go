@@ -38,7 +38,8 @@ func (v *view) overruled() bool {
 // before the target may return at once.
 func (v *view) movedBack() bool {
 	h, d := v.hold(), v.routingDrift()
-	return h != nil && h.Kind == v1alpha1.HoldDrift || d != nil && d.Direction == rollout.DriftLower || v.handRollback() != ""
+	return h != nil && h.Kind == v1alpha1.HoldDrift || d != nil && d.Direction == rollout.DriftLower ||
+		v.handRollback() != ""
 }
 
 func held(v *view) (outcome, bool) {
@@ -48,7 +49,8 @@ func held(v *view) (outcome, bool) {
 	}
 	message := fmt.Sprintf("held by %s: %s", h.By, h.Reason)
 	if v.leftAlone() {
-		message += fmt.Sprintf(". The routing was changed outside of Git: %s is recorded, %s is in Temporal, and left as it is",
+		message += fmt.Sprintf(". The routing was changed outside of Git: %s is recorded, %s is in Temporal, and "+
+			"left as it is",
 			describe(v.desired), describe(v.actual))
 	}
 	return stalled(rollout.ManualHold, "%s. To go on: rampart resume %s", message, v.s.Deployment), true

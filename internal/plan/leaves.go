@@ -24,7 +24,9 @@ func leftBehind(obs *rollout.Observation, id string) (idle, used []v1alpha1.Reco
 		return nil, nil
 	}
 	for _, q := range current.Queues {
-		if slices.ContainsFunc(o.Queues, func(own rollout.TaskQueue) bool { return own.Name == q.Name && own.Type == q.Type }) {
+		if slices.ContainsFunc(o.Queues, func(own rollout.TaskQueue) bool {
+			return own.Name == q.Name && own.Type == q.Type
+		}) {
 			continue
 		}
 		named := v1alpha1.RecordedQueue{Name: q.Name, Type: v1alpha1.QueueType(q.Type)}
@@ -54,15 +56,18 @@ func queuesLeft(v *view) (outcome, bool) {
 		return outcome{}, false
 	}
 	deadline, limit := v.pollerDeadline()
-	o := say(rollout.WaitingForPollers, "version %s does not serve %s, which %s serves and which may be in use", v.target.BuildID, sayQueues(used), current)
+	o := say(rollout.WaitingForPollers, "version %s does not serve %s, which %s serves and which may be in use",
+		v.target.BuildID, sayQueues(used), current)
 	if at := slices.IndexFunc(used, func(q v1alpha1.RecordedQueue) bool { return !q.CanBeRecorded() }); at >= 0 {
-		return stalled(rollout.WaitingForPollers, "%s. No approval can name %q: let %s serve it, or let it go idle", o.state.Message, used[at].Name, v.target.BuildID), true
+		return stalled(rollout.WaitingForPollers, "%s. No approval can name %q: let %s serve it, or let it go idle",
+			o.state.Message, used[at].Name, v.target.BuildID), true
 	}
 	if v.now.After(deadline) {
 		return outcome{}, false // a person decides: leavesUnapproved
 	}
 	o.due = deadline
-	o.state.Message += fmt.Sprintf(": its workers may take %s to come; then a person may approve that it is left behind", limit.Round(time.Second))
+	o.state.Message += fmt.Sprintf(": its workers may take %s to come; then a person may approve that it is "+
+		"left behind", limit.Round(time.Second))
 	return o, true
 }
 
@@ -90,7 +95,8 @@ func (v *view) leaves(a rollout.Action) []v1alpha1.RecordedQueue {
 func (v *view) unapproved(queues []v1alpha1.RecordedQueue) rollout.Verdict {
 	return rollout.Verdict{Effect: rollout.RequireApproval, Findings: []rollout.Finding{{
 		Package: "rampart", Rule: "queues.leftBehind", Effect: rollout.RequireApproval,
-		Message: fmt.Sprintf("%s does not serve %s, which may be in use: tasks there find no worker of %[1]s. To leave it behind: rampart approve %[3]s",
+		Message: fmt.Sprintf("%s does not serve %s, which may be in use: tasks there find no worker of %[1]s. To "+
+			"leave it behind: rampart approve %[3]s",
 			v.target.BuildID, sayQueues(queues), v.s.Deployment)}}}
 }
 

@@ -43,7 +43,8 @@ func (v *view) mayBeLeft(versions []v1alpha1.RecordedVersion, removed []v1alpha1
 	for i := range versions {
 		r := &versions[i]
 		if retired(r) && !r.RetiredAt.IsZero() && v.obs.Version(r.BuildID) != nil && v.now.After(v.leftFrom(r)) {
-			out = append(out, v1alpha1.LeftBehind{BuildID: r.BuildID, Deployment: r.Deployment, ScaledDownAt: r.RetiredAt})
+			out = append(out, v1alpha1.LeftBehind{BuildID: r.BuildID, Deployment: r.Deployment,
+				ScaledDownAt: r.RetiredAt})
 		}
 	}
 	for _, x := range removed {

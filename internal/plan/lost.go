@@ -20,7 +20,8 @@ func (v *view) lost() string {
 	}
 	r := v.actual
 	routed := slices.ContainsFunc(v.obs.Versions, func(o rollout.VersionObservation) bool {
-		return o.Drainage != "" || !o.FirstActivatedAt.IsZero() || !o.BecameCurrentAt.IsZero() || !o.DeactivatedAt.IsZero()
+		return o.Drainage != "" || !o.FirstActivatedAt.IsZero() || !o.BecameCurrentAt.IsZero() ||
+			!o.DeactivatedAt.IsZero()
 	})
 	if routed || r.Current != "" || r.HasRamp || !r.CurrentChangedAt.IsZero() || !r.RampingChangedAt.IsZero() {
 		return ""
@@ -34,10 +35,12 @@ func lostRouting(v *view) (outcome, bool) {
 	if was == "" || was == v.target.BuildID && v.obs.Version(was) != nil {
 		return outcome{}, false
 	}
-	o := stalled(rollout.RoutingDrift, "Temporal knows nothing of the routing of %s, in which %s was current: it was lost, or this is not the Temporal that it was in",
+	o := stalled(rollout.RoutingDrift, "Temporal knows nothing of the routing of %s, in which %s was current: it was "+
+		"lost, or this is not the Temporal that it was in",
 		v.s.Deployment, was)
 	if was != v.target.BuildID {
-		o.state.Message += ". If it was lost, make " + was + " current in Temporal, or ask for it in the spec; " + v.target.BuildID + " is not made current in its place"
+		o.state.Message += ". If it was lost, make " + was + " current in Temporal, or ask for it in the spec; " +
+			v.target.BuildID + " is not made current in its place"
 	}
 	return o, true
 }

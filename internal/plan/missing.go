@@ -35,17 +35,21 @@ func (v *view) sayMissing() (text string, certain bool) {
 	}
 	const fix = "with TEMPORAL_DEPLOYMENT_NAME and TEMPORAL_WORKER_BUILD_ID of their environment"
 	if len(known.Unversioned) > 0 {
-		return fmt.Sprintf(": its pods poll task queue %s without versioning: let them turn it on, %s", strings.Join(known.Unversioned, ", "), fix), true
+		return fmt.Sprintf(": its pods poll task queue %s without versioning: let them turn it on, %s",
+			strings.Join(known.Unversioned, ", "), fix), true
 	}
 	if len(known.Deployments) > 0 {
-		return fmt.Sprintf(": its build is a version of worker deployment %s: if these are its own workers, they use a wrong deployment name: let them register %s",
+		return fmt.Sprintf(": its build is a version of worker deployment %s: if these are its own workers, they use "+
+			"a wrong deployment name: let them register %s",
 			strings.Join(known.Deployments, ", "), fix), false
 	}
 	if others := v.unversionedQueues(v.actual.Current); len(others) > 0 {
-		return fmt.Sprintf(": Temporal knows no worker of it, but unversioned workers on task queue %s: if these are its own, let them turn versioning on, %s",
+		return fmt.Sprintf(": Temporal knows no worker of it, but unversioned workers on task queue %s: if these are "+
+			"its own, let them turn versioning on, %s",
 			strings.Join(others, ", "), fix), false
 	}
-	return ": Temporal knows no worker of it under any name: look whether its pods run, and whether they reach Temporal", false
+	return ": Temporal knows no worker of it under any name: look whether its pods run, and whether they " +
+		"reach Temporal", false
 }
 
 // unversionedQueues are the task queues of a version that workers without versioning poll.

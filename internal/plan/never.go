@@ -107,7 +107,8 @@ func (n *never) inUse(obs *rollout.Observation, id string, gone bool) string {
 		return ""
 	case v.Drainage == rollout.Draining:
 		return "it is draining"
-	case v.Drainage == "" && (routed || !v.FirstActivatedAt.IsZero() || !v.BecameCurrentAt.IsZero() || !v.DeactivatedAt.IsZero()):
+	case v.Drainage == "" && (routed || !v.FirstActivatedAt.IsZero() || !v.BecameCurrentAt.IsZero() ||
+		!v.DeactivatedAt.IsZero()):
 		return "it was routed and its drainage is not known"
 	case !v.OpenPinned.None():
 		return "it is not known that no open workflow is pinned to it"
@@ -289,7 +290,9 @@ func (n *never) leaves(c rollout.RoutingCall, id string) {
 	}
 	for _, q := range current.Queues {
 		queue := v1alpha1.RecordedQueue{Name: q.Name, Type: v1alpha1.QueueType(q.Type)}
-		served := slices.ContainsFunc(v.Queues, func(own rollout.TaskQueue) bool { return own.Name == q.Name && own.Type == q.Type })
+		served := slices.ContainsFunc(v.Queues, func(own rollout.TaskQueue) bool {
+			return own.Name == q.Name && own.Type == q.Type
+		})
 		idle := q.Backlog.Known && q.Backlog.Count == 0 && q.Backlog.AddRate == 0 &&
 			(q.Type != rollout.QueueWorkflow || slices.ContainsFunc(v.Queues, ofWorkflows))
 		if !served && !idle && !(slices.Contains(named, queue) && slices.Contains(c.LeavesBehind, queue)) {

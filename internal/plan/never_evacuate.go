@@ -63,8 +63,10 @@ func (n *never) takes(b rollout.BatchStart) {
 		n.add("workflows on %s would be moved to %s, whose files are not in Git", b.BuildID, b.Job.Target)
 	}
 	to, from := n.s.Observation.Version(b.Job.Target), n.s.Observation.Version(b.BuildID)
-	if to == nil || from == nil || to.QueuesKnown != rollout.Yes || from.QueuesKnown != rollout.Yes || len(to.Queues) == 0 {
-		n.add("workflows on %s would be moved to %s, and the task queues of both are not known", b.BuildID, b.Job.Target)
+	if to == nil || from == nil || to.QueuesKnown != rollout.Yes || from.QueuesKnown != rollout.Yes ||
+		len(to.Queues) == 0 {
+		n.add("workflows on %s would be moved to %s, and the task queues of both are not known", b.BuildID,
+			b.Job.Target)
 		return
 	}
 	polled := map[string]bool{}
@@ -72,12 +74,14 @@ func (n *never) takes(b rollout.BatchStart) {
 		if fresh := q.Pollers.Known && n.polled(q.Pollers); fresh {
 			polled[string(q.Type)+"/"+q.Name] = true
 		} else {
-			n.add("workflows on %s would be moved to %s, whose task queue %s has no fresh poller", b.BuildID, b.Job.Target, q.Name)
+			n.add("workflows on %s would be moved to %s, whose task queue %s has no fresh poller", b.BuildID,
+				b.Job.Target, q.Name)
 		}
 	}
 	for _, q := range from.Queues {
 		if !polled[string(q.Type)+"/"+q.Name] {
-			n.add("workflows on %s would be moved to %s, which does not serve task queue %s", b.BuildID, b.Job.Target, q.Name)
+			n.add("workflows on %s would be moved to %s, which does not serve task queue %s", b.BuildID, b.Job.Target,
+				q.Name)
 		}
 	}
 }
@@ -91,7 +95,8 @@ func (n *never) recordedJob(b rollout.BatchStart) {
 			to = jobIn(ver.Evacuations, b.Job.JobID)
 		}
 	}
-	if to == nil || to.State != v1alpha1.EvacuationRunning || to.Stage != b.Job.Stage || to.Target != b.Job.Target || to.Signal != b.Job.Signal {
+	if to == nil || to.State != v1alpha1.EvacuationRunning || to.Stage != b.Job.Stage || to.Target != b.Job.Target ||
+		to.Signal != b.Job.Signal {
 		n.add("a batch job would start on %s that the record does not name", b.BuildID)
 	}
 	for _, j := range n.s.Observation.Batches.Jobs {
@@ -112,7 +117,8 @@ func (n *never) approved() {
 		if ver := n.recorded(b.BuildID); ver != nil {
 			was = jobIn(ver.Evacuations, b.Job.JobID)
 		}
-		if was == nil || was.ProposedAt.IsZero() || was.State != v1alpha1.EvacuationApproved && was.ApprovedAt.IsZero() || was.Stage != b.Job.Stage {
+		if was == nil || was.ProposedAt.IsZero() ||
+			was.State != v1alpha1.EvacuationApproved && was.ApprovedAt.IsZero() || was.Stage != b.Job.Stage {
 			n.add("workflows on %s would be moved or terminated, which was not approved", b.BuildID)
 		}
 	}

@@ -30,7 +30,8 @@ func (n *never) onlyLowers() {
 	}
 	for _, w := range n.p.Versions {
 		was := n.recorded(w.BuildID)
-		kept := w.Op == rollout.RestoreFiles || w.Op == rollout.EditVersion && w.Guard == v1alpha1.GuardOn && (was == nil || isZero(was.Replicas) || !isZero(w.Replicas))
+		kept := w.Op == rollout.RestoreFiles || w.Op == rollout.EditVersion && w.Guard == v1alpha1.GuardOn &&
+			(was == nil || isZero(was.Replicas) || !isZero(w.Replicas))
 		if !kept || len(w.Resources) > 0 {
 			n.add("the files of %s would be changed (%s) although %s", w.BuildID, w.Op, why)
 		}
@@ -63,7 +64,8 @@ func (n *never) broken() string {
 		return "the spec is not valid"
 	case n.s.Spec == nil:
 		return "the spec is gone from Git"
-	case n.s.Spec.Spec.Rollout.Strategy == "", n.s.Spec.Spec.Rollout.Strategy == v1alpha1.Progressive && len(n.s.Spec.Spec.Rollout.Steps) == 0:
+	case n.s.Spec.Spec.Rollout.Strategy == "", n.s.Spec.Spec.Rollout.Strategy == v1alpha1.Progressive &&
+		len(n.s.Spec.Spec.Rollout.Steps) == 0:
 		return "the spec has no strategy"
 	case n.away() && !n.retires():
 		return "the spec asks for another Temporal namespace"
@@ -76,7 +78,8 @@ func (n *never) broken() string {
 // away reports whether there are versions in another Temporal namespace than the spec asks for.
 func (n *never) away() bool {
 	rec := n.routing()
-	return n.s.Spec != nil && len(rec.Versions) > 0 && rec.TemporalNamespace != "" && rec.TemporalNamespace != n.s.Spec.Spec.WorkerOptions.TemporalNamespace
+	return n.s.Spec != nil && len(rec.Versions) > 0 && rec.TemporalNamespace != "" &&
+		rec.TemporalNamespace != n.s.Spec.Spec.WorkerOptions.TemporalNamespace
 }
 
 // retires reports whether a person ends the worker deployment.
@@ -88,14 +91,16 @@ func (n *never) retires() bool {
 // has for its versions, and it is not proven that the same Temporal namespace is there.
 func (n *never) leadsAway(c *v1alpha1.Connection) bool {
 	rec := n.routing()
-	if c == nil || rec.Connection == nil || len(rec.Versions) == 0 || strings.EqualFold(c.Spec.HostPort, rec.Connection.Spec.HostPort) {
+	if c == nil || rec.Connection == nil || len(rec.Versions) == 0 ||
+		strings.EqualFold(c.Spec.HostPort, rec.Connection.Spec.HostPort) {
 		return false
 	}
 	id, there := rec.TemporalNamespaceID, n.s.NamespaceThere
 	if id == "" {
 		id = n.s.Observation.NamespaceID
 	}
-	return id == "" || there == nil || there.ID != id || there.TemporalNamespace != rec.TemporalNamespace || !strings.EqualFold(there.HostPort, c.Spec.HostPort)
+	return id == "" || there == nil || there.ID != id || there.TemporalNamespace != rec.TemporalNamespace ||
+		!strings.EqualFold(there.HostPort, c.Spec.HostPort)
 }
 
 // staysOnServer: no version is written for, and nothing is changed at, another server than the versions are on.
@@ -110,7 +115,8 @@ func (n *never) staysOnServer() {
 			n.add("another server would be changed than the versions of %s are on", n.s.Deployment)
 		}
 	}
-	if next := n.p.Record; next != nil && next.Connection != nil && n.leadsAway(&v1alpha1.Connection{Spec: next.Connection.Spec}) {
+	if next := n.p.Record; next != nil && next.Connection != nil &&
+		n.leadsAway(&v1alpha1.Connection{Spec: next.Connection.Spec}) {
 		n.add("it would be forgotten on which server the versions of %s are", n.s.Deployment)
 	}
 }
@@ -125,14 +131,16 @@ func (n *never) stays() {
 	for _, w := range n.p.Versions {
 		another := last != nil && (n.p.Connection == nil || n.p.Connection.Ref() != last.Ref())
 		if w.Op == rollout.RenderVersion || w.Op == rollout.ReconnectVersion && another {
-			n.add("the files of %s would be changed (%s) to those of another Temporal namespace or connection", w.BuildID, w.Op)
+			n.add("the files of %s would be changed (%s) to those of another Temporal namespace or connection",
+				w.BuildID, w.Op)
 		}
 	}
 	next := n.p.Record
 	if next == nil {
 		return
 	}
-	if next.TemporalNamespace != rec.TemporalNamespace || last != nil && (next.Connection == nil || next.Connection.Ref() != last.Ref()) {
+	if next.TemporalNamespace != rec.TemporalNamespace ||
+		last != nil && (next.Connection == nil || next.Connection.Ref() != last.Ref()) {
 		n.add("it would be forgotten where the versions of %s are", n.s.Deployment)
 	}
 }

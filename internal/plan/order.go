@@ -34,12 +34,15 @@ func (v *view) seenPromotions() []v1alpha1.Promotion {
 func (v *view) stints() []stint {
 	var out []stint
 	for _, o := range v.obs.Versions {
-		between := v.rec.Basis != nil && o.BecameCurrentAt.After(v.rec.Basis.CurrentChangedAt.Time) && o.BecameCurrentAt.Before(v.actual.CurrentChangedAt)
+		between := v.rec.Basis != nil && o.BecameCurrentAt.After(v.rec.Basis.CurrentChangedAt.Time) &&
+			o.BecameCurrentAt.Before(v.actual.CurrentChangedAt)
 		if between && o.BuildID != v.actual.Current && !v.inOrder(o.BuildID, o.BecameCurrentAt) {
 			out = append(out, stint{o.BuildID, o.BecameCurrentAt})
 		}
 	}
-	slices.SortFunc(out, func(a, b stint) int { return cmp.Or(a.since.Compare(b.since), strings.Compare(a.buildID, b.buildID)) })
+	slices.SortFunc(out, func(a, b stint) int {
+		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.buildID, b.buildID))
+	})
 	since := v.actual.CurrentChangedAt
 	if since.IsZero() {
 		since = v.now
@@ -147,7 +150,8 @@ func (v *view) seenCurrent() string {
 func (v *view) handRollback() string {
 	n := len(v.promotions)
 	if n < 2 || n <= len(v.rec.Promotions) || v.promotions[n-1].BuildID != v.actual.Current ||
-		v.promotions[n-2].LeftBy != v1alpha1.LeftByRollback || v.rec.Basis == nil || v.edit == editOpen || v.takenBack() {
+		v.promotions[n-2].LeftBy != v1alpha1.LeftByRollback || v.rec.Basis == nil || v.edit == editOpen ||
+		v.takenBack() {
 		return ""
 	}
 	return v.promotions[n-2].BuildID

@@ -60,8 +60,8 @@ func (v *view) needed(r *v1alpha1.RecordedVersion) string {
 }
 
 func (v *view) restore(r *v1alpha1.RecordedVersion, why string) rollout.Action {
-	a := rollout.Action{Kind: rollout.Restore, BuildID: r.BuildID, Replicas: v.specReplicas(), Pools: v.restoredPools(r),
-		Reason: fmt.Sprintf("%s is scaled up and guarded: %s", r.BuildID, why)}
+	a := rollout.Action{Kind: rollout.Restore, BuildID: r.BuildID, Replicas: v.specReplicas(),
+		Pools: v.restoredPools(r), Reason: fmt.Sprintf("%s is scaled up and guarded: %s", r.BuildID, why)}
 	if isZero(a.Replicas) && !v.isTarget(r.BuildID) {
 		one := int32(1)
 		a.Replicas = &one
@@ -112,8 +112,8 @@ func needsReplicas(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 }
 
 func (v *view) scale(r *v1alpha1.RecordedVersion) rollout.Action {
-	a := rollout.Action{Kind: rollout.ScaleVersion, BuildID: r.BuildID, Replicas: v.wantedReplicas(r), Pools: v.wantedPools(r),
-		Reason: fmt.Sprintf("the spec's replicas changed, and %s has traffic", r.BuildID)}
+	a := rollout.Action{Kind: rollout.ScaleVersion, BuildID: r.BuildID, Replicas: v.wantedReplicas(r),
+		Pools: v.wantedPools(r), Reason: fmt.Sprintf("the spec's replicas changed, and %s has traffic", r.BuildID)}
 	if rollout.Scaled(r.Resources) {
 		a.Reason = fmt.Sprintf("%s has an object that scales it, which owns its replicas", r.BuildID)
 	}
@@ -220,7 +220,8 @@ func scaleDown(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 		return say("", "%s is kept: %s", r.BuildID, e.why), true
 	}
 	zero := int32(0)
-	return outcome{}.with(rollout.Action{Kind: rollout.ScaleDown, BuildID: r.BuildID, Approved: v.askedToGo(r), Replicas: &zero, Pools: idlePools(r), Resources: rollout.RemoveResources(r.Resources),
+	return outcome{}.with(rollout.Action{Kind: rollout.ScaleDown, BuildID: r.BuildID, Approved: v.askedToGo(r),
+		Replicas: &zero, Pools: idlePools(r), Resources: rollout.RemoveResources(r.Resources),
 		Reason: fmt.Sprintf("%s is %s, and no open workflow is pinned to it", r.BuildID, v.status(r.BuildID))})
 }
 
@@ -237,7 +238,8 @@ func deleteRecord(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 		}
 	}
 	return outcome{}.with(rollout.Action{Kind: rollout.DeleteVersion, BuildID: r.BuildID, Approved: v.askedToGo(r),
-		Reason: fmt.Sprintf("%s is %s, its workers are gone, and no open workflow is pinned to it", r.BuildID, v.status(r.BuildID))})
+		Reason: fmt.Sprintf("%s is %s, its workers are gone, and no open workflow is pinned to it", r.BuildID,
+			v.status(r.BuildID))})
 }
 
 // removeFiles removes what the server no longer knows. One that never had traffic leaves no trace of whether its

@@ -27,7 +27,8 @@ func (v *view) recordedGates() []v1alpha1.RecordedGate {
 // goesOn reports whether the record is of this attempt at the target.
 func (v *view) goesOn() bool {
 	was, t := v.rec.Target, v.target
-	return was != nil && t != nil && was.BuildID == t.BuildID && was.TemplateHash == t.TemplateHash && was.Attempt == t.Attempt
+	return was != nil && t != nil && was.BuildID == t.BuildID && was.TemplateHash == t.TemplateHash &&
+		was.Attempt == t.Attempt
 }
 
 // gateRun is what is known of a test workflow: what Temporal says, or the recorded outcome where Temporal has no run
@@ -44,7 +45,8 @@ func (v *view) gateRun(workflowID string) rollout.GateRun {
 	}
 	for _, g := range v.recordedGates() {
 		if g.WorkflowID == workflowID {
-			return rollout.GateRun{WorkflowID: g.WorkflowID, RunID: g.RunID, TaskQueue: g.TaskQueue, State: rollout.GateState(g.Outcome), ClosedAt: g.ClosedAt.Time}
+			return rollout.GateRun{WorkflowID: g.WorkflowID, RunID: g.RunID, TaskQueue: g.TaskQueue,
+				State: rollout.GateState(g.Outcome), ClosedAt: g.ClosedAt.Time}
 		}
 	}
 	return run
@@ -61,7 +63,8 @@ func (v *view) outcomes() []v1alpha1.RecordedGate {
 	}
 	var out []v1alpha1.RecordedGate
 	for _, run := range v.obs.Gates {
-		r := v1alpha1.RecordedGate{Point: g.Point, TaskQueue: run.TaskQueue, WorkflowType: g.WorkflowType, WorkflowID: run.WorkflowID, RunID: run.RunID,
+		r := v1alpha1.RecordedGate{Point: g.Point, TaskQueue: run.TaskQueue, WorkflowType: g.WorkflowType,
+			WorkflowID: run.WorkflowID, RunID: run.RunID,
 			Outcome: v1alpha1.GateOutcome(run.State), ClosedAt: v1alpha1.NewTime(run.ClosedAt)}
 		if run.WorkflowID == g.WorkflowID(run.TaskQueue) && run.State.Closed() && r.CanBeRecorded() {
 			out = append(out, r)
@@ -87,7 +90,8 @@ func (r *resolver) nextGates() []v1alpha1.RecordedGate {
 		if r.move() != nil || seen.Outcome != v1alpha1.GateCompletes {
 			continue // the commit says what follows from it
 		}
-		r.lines = append(r.lines, fmt.Sprintf("gate %s %s on task queue %s", seen.WorkflowType, howItEnded(rollout.GateState(seen.Outcome)), seen.TaskQueue))
+		r.lines = append(r.lines, fmt.Sprintf("gate %s %s on task queue %s", seen.WorkflowType,
+			howItEnded(rollout.GateState(seen.Outcome)), seen.TaskQueue))
 	}
 	return next[max(0, len(next)-maxGates):]
 }

@@ -33,7 +33,9 @@ func (r *resolver) shownPods() *v1alpha1.PodsStatus {
 		return was
 	}
 	now := pods.Reasons()
-	fresh := was == nil || slices.ContainsFunc(now, func(reason string) bool { return !slices.Contains(was.Reasons, reason) })
+	fresh := was == nil || slices.ContainsFunc(now, func(reason string) bool {
+		return !slices.Contains(was.Reasons, reason)
+	})
 	switch {
 	case len(now) == 0: // pods that start say nothing yet
 		return was
@@ -51,7 +53,8 @@ func (r *resolver) shownPods() *v1alpha1.PodsStatus {
 // nothing.
 func (r *resolver) podsBefore() *v1alpha1.PodsStatus {
 	was := r.s.Record.Status
-	if was == nil || was.Status == nil || was.Status.Pods == nil || was.Status.TargetVersion == nil || was.Status.TargetVersion.BuildID != r.target.BuildID {
+	if was == nil || was.Status == nil || was.Status.Pods == nil || was.Status.TargetVersion == nil ||
+		was.Status.TargetVersion.BuildID != r.target.BuildID {
 		return nil
 	}
 	return was.Status.Pods

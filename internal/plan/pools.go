@@ -13,8 +13,8 @@ import (
 
 // newPools are the pools that the target is rendered with. One that it has already keeps its Deployment.
 func (v *view) newPools() []v1alpha1.RecordedPool {
-	return rollout.PoolSubject{Deployment: v.s.Deployment.Name, BuildID: v.target.BuildID, Have: v.poolsOf(v.target.BuildID),
-		Taken: v.takenNames()}.Pools(v.spec.Spec.Pools)
+	return rollout.PoolSubject{Deployment: v.s.Deployment.Name, BuildID: v.target.BuildID,
+		Have: v.poolsOf(v.target.BuildID), Taken: v.takenNames()}.Pools(v.spec.Spec.Pools)
 }
 
 func (v *view) poolsOf(buildID string) []v1alpha1.RecordedPool {
@@ -105,7 +105,8 @@ func (v *view) poolsServe() evidence {
 func (v *view) poolServes(o *rollout.VersionObservation, p *v1alpha1.Pool, deployment string) evidence {
 	for _, name := range p.TaskQueues {
 		if !slices.ContainsFunc(o.Queues, func(q rollout.TaskQueue) bool { return q.Name == name }) {
-			return no("version %s does not serve task queue %s yet, which its pool %s declares", o.BuildID, name, p.Name)
+			return no("version %s does not serve task queue %s yet, which its pool %s declares", o.BuildID, name,
+				p.Name)
 		}
 	}
 	if len(p.TaskQueues) > 0 {
@@ -118,7 +119,8 @@ func (v *view) poolServes(o *rollout.VersionObservation, p *v1alpha1.Pool, deplo
 	case own.Ahead(v.now) > 0:
 		return v.ahead(own, "a worker of pool "+p.Name)
 	case !own.Fresh(v.now, v.s.Limits.PollerMaxAge):
-		return no("no worker of pool %s (Deployment %s) polled in the last %s. If its workers have identities of their own, declare its taskQueues",
+		return no("no worker of pool %s (Deployment %s) polled in the last %s. If its workers have identities of "+
+			"their own, declare its taskQueues",
 			p.Name, deployment, v.s.Limits.PollerMaxAge)
 	}
 	return yes()

@@ -11,7 +11,8 @@ import (
 
 // Decide says what the rollout rules would do next, asks judge about that, and gives what is done now. judge gets the
 // snapshot as policy sees it.
-func Decide(s rollout.Snapshot, judge func(rollout.Snapshot, rollout.Proposal) rollout.Verdicts) (rollout.Proposal, rollout.Plan) {
+func Decide(s rollout.Snapshot, judge func(rollout.Snapshot, rollout.Proposal) rollout.Verdicts) (
+	rollout.Proposal, rollout.Plan) {
 	v := newView(&s)
 	p := v.propose()
 	return p, v.resolve(p, judge(v.judgedBy(), p))
@@ -83,7 +84,8 @@ func (v *view) proposeTarget(p *rollout.Proposal) {
 		if p.Row == "" {
 			p.Row = "owned-by-another"
 		}
-		p.State = rollout.State{Reason: rollout.OwnedByAnother, Stalled: true, Message: v.ownership() + ": files are rendered, routing does not move"}
+		p.State = rollout.State{Reason: rollout.OwnedByAnother, Stalled: true,
+			Message: v.ownership() + ": files are rendered, routing does not move"}
 	}
 }
 
@@ -92,9 +94,11 @@ func (v *view) ownership() string {
 	name := v.s.Deployment
 	switch h := v.rec.Hold; {
 	case v.released():
-		return fmt.Sprintf("the routing of %s was released by %s (%s; to take it back: rampart adopt %[1]s)", name, h.By, h.Reason)
+		return fmt.Sprintf("the routing of %s was released by %s (%s; to take it back: rampart adopt %[1]s)", name,
+			h.By, h.Reason)
 	case v.s.Environment.ManagerIdentity == "":
-		return fmt.Sprintf("environment %s has no manager identity, so the routing of %s is not its own", v.s.Environment.Name, name)
+		return fmt.Sprintf("environment %s has no manager identity, so the routing of %s is not its own",
+			v.s.Environment.Name, name)
 	}
 	return fmt.Sprintf("the routing of %s belongs to %q, not to %q (to take it over: rampart adopt %[1]s)",
 		name, v.obs.ManagerIdentity, v.s.Environment.ManagerIdentity)
@@ -111,8 +115,8 @@ func (v *view) proposeContinue(p *rollout.Proposal) {
 			continue
 		}
 		share := percent(v.actual.Share(id))
-		p.Actions = append(p.Actions, rollout.Action{Kind: rollout.Continue, BuildID: id, From: share, To: share, Row: "continue",
-			Reason: fmt.Sprintf("%s has %s of new workflows", id, text(share))})
+		p.Actions = append(p.Actions, rollout.Action{Kind: rollout.Continue, BuildID: id, From: share, To: share,
+			Row: "continue", Reason: fmt.Sprintf("%s has %s of new workflows", id, text(share))})
 	}
 }
 
@@ -125,7 +129,8 @@ func (v *view) proposeOthers(p *rollout.Proposal) {
 			continue
 		}
 		if v.isTarget(r.BuildID) && v.unusable == nil {
-			if len(files(p.Actions, r.BuildID)) == 0 && (!equal(r.Replicas, v.wantedReplicas(r)) || !samePools(r.Pools, v.wantedPools(r))) {
+			if len(files(p.Actions, r.BuildID)) == 0 &&
+				(!equal(r.Replicas, v.wantedReplicas(r)) || !samePools(r.Pools, v.wantedPools(r))) {
 				propose(p, "replicas", outcome{actions: []rollout.Action{v.scale(r)}})
 			}
 			continue
@@ -151,10 +156,12 @@ func (v *view) proposeManifests(p *rollout.Proposal, r *v1alpha1.RecordedVersion
 	if slices.ContainsFunc(p.Actions, written) {
 		return
 	}
-	p.Actions = slices.DeleteFunc(p.Actions, func(a rollout.Action) bool { return len(files([]rollout.Action{a}, r.BuildID)) > 0 })
+	p.Actions = slices.DeleteFunc(p.Actions, func(a rollout.Action) bool {
+		return len(files([]rollout.Action{a}, r.BuildID)) > 0
+	})
 	for _, d := range drift {
-		p.Actions = append(p.Actions, rollout.Action{Kind: rollout.DriftAction, BuildID: r.BuildID, Row: "manifest", Drift: &d,
-			Reason: fmt.Sprintf("%s is not what was written", d.Path)})
+		p.Actions = append(p.Actions, rollout.Action{Kind: rollout.DriftAction, BuildID: r.BuildID, Row: "manifest",
+			Drift: &d, Reason: fmt.Sprintf("%s is not what was written", d.Path)})
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 
 // ramp sets the target's ramp.
 func (v *view) ramp(to float64) rollout.Action {
-	a := rollout.Action{Kind: rollout.Ramp, BuildID: v.target.BuildID, From: v.targetShare(), To: to, Steps: len(v.steps())}
+	a := rollout.Action{Kind: rollout.Ramp, BuildID: v.target.BuildID, From: v.targetShare(), To: to,
+		Steps: len(v.steps())}
 	for i, s := range v.steps() {
 		if float32(s.RampPercentage) == float32(to) {
 			a.Step = i + 1
@@ -22,7 +23,8 @@ func (v *view) ramp(to float64) rollout.Action {
 }
 
 func (v *view) promote(reason string) rollout.Action {
-	return rollout.Action{Kind: rollout.Promote, BuildID: v.target.BuildID, From: v.targetShare(), To: 100, Steps: len(v.steps()), Reason: reason}
+	return rollout.Action{Kind: rollout.Promote, BuildID: v.target.BuildID, From: v.targetShare(), To: 100,
+		Steps: len(v.steps()), Reason: reason}
 }
 
 // targetShare is the target's share as a person would write it.
@@ -63,10 +65,12 @@ func manual(v *view) (outcome, bool) {
 		return outcome{}, false
 	}
 	if v.targetRamps() {
-		return say(rollout.Ramping, "%s gets %s of new workflows; the strategy is Manual: a person sets ramp and current version",
+		return say(rollout.Ramping,
+			"%s gets %s of new workflows; the strategy is Manual: a person sets ramp and current version",
 			v.target.BuildID, text(v.targetShare())), true
 	}
-	return say(rollout.WaitingForPromotion, "%s is ready; the strategy is Manual: a person makes it current", v.target.BuildID), true
+	return say(rollout.WaitingForPromotion, "%s is ready; the strategy is Manual: a person makes it current",
+		v.target.BuildID), true
 }
 
 func gated(v *view) (outcome, bool) {
@@ -114,7 +118,8 @@ func gateNowhere(v *view, r gateResult) outcome {
 
 // turnBack takes a build's traffic, if it has any, and bars it.
 func (v *view) turnBack(buildID string, cause rollout.Cause, by, reason string) rollout.Action {
-	return rollout.Action{Kind: rollout.ResetRamp, BuildID: buildID, From: v.share(buildID), Cause: cause, Bar: by, Reason: reason}
+	return rollout.Action{Kind: rollout.ResetRamp, BuildID: buildID, From: v.share(buildID), Cause: cause, Bar: by,
+		Reason: reason}
 }
 
 func firstVersion(v *view) (outcome, bool) {

@@ -21,7 +21,8 @@ const (
 // no spec could be used, and none begins while the environment cannot be. Before Temporal was read once, it has no
 // basis, and what it desires is not looked at.
 func (r *resolver) record(plan *rollout.Plan) {
-	if r.s.Record.RoutingProblem != nil || r.s.Record.Routing == nil && (r.target == nil || r.s.EnvironmentProblem != nil) {
+	if r.s.Record.RoutingProblem != nil || r.s.Record.Routing == nil &&
+		(r.target == nil || r.s.EnvironmentProblem != nil) {
 		return
 	}
 	if p := r.obs.Problem; p != nil && p.Busy {
@@ -84,7 +85,8 @@ func (r *resolver) nextIdentity(next *v1alpha1.RoutingSpec) {
 		next.Target = &same
 	case r.unusable == nil:
 		next.Target = &v1alpha1.RoutingTarget{BuildID: r.target.BuildID, TemplateHash: r.target.TemplateHash,
-			Attempt: r.target.Attempt, Since: v1alpha1.NewTime(r.target.Since), StuckBefore: r.nextStuckBefore(), Gates: r.nextGates(),
+			Attempt: r.target.Attempt, Since: v1alpha1.NewTime(r.target.Since), StuckBefore: r.nextStuckBefore(),
+			Gates:        r.nextGates(),
 			LeavesBehind: r.nextLeaves(), Approved: r.rolloutApproved(), AskedIn: r.recordedAskedIn()}
 		if next.Target.Approved != nil {
 			next.Target.ApprovedSteps = r.timetable()
@@ -110,12 +112,14 @@ func (r *resolver) nextSource(next *v1alpha1.RoutingSpec) {
 	if r.unusable != nil {
 		return
 	}
-	next.Environment, next.ManagerIdentity, next.TemporalNamespaceID = r.s.Environment.Name, r.s.Environment.ManagerIdentity, r.namespaceID()
+	next.Environment, next.ManagerIdentity, next.TemporalNamespaceID = r.s.Environment.Name,
+		r.s.Environment.ManagerIdentity, r.namespaceID()
 	if !r.s.SpecCopied {
 		next.SpecPath = r.s.SpecPath
 	}
 	if c := r.connection; c != nil {
-		next.Connection = &v1alpha1.RecordedConnection{Kind: c.Ref().Kind, Name: c.Metadata.Name, Spec: c.Spec, Path: r.connectionPath()}
+		next.Connection = &v1alpha1.RecordedConnection{Kind: c.Ref().Kind, Name: c.Metadata.Name, Spec: c.Spec,
+			Path: r.connectionPath()}
 	}
 	r.nextTemplates(next)
 }
@@ -137,7 +141,8 @@ func (r *resolver) nextStuckBefore() *int64 {
 func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
 	switch {
 	case r.edit == editOutdated:
-		r.lines = append(r.lines, "what was merged proposes "+describe(desiredConfig(r.rec.Desired))+" for another template than the spec has: routing.yaml is put back")
+		r.lines = append(r.lines, "what was merged proposes "+describe(desiredConfig(r.rec.Desired))+
+			" for another template than the spec has: routing.yaml is put back")
 		next.Desired = *r.rec.Decided
 	case r.edit == editMerged && !r.undecided(): // what was merged is what is asked for, and no wish beside the rows
 		next.Desired = *r.rec.Decided
@@ -178,7 +183,8 @@ func (v *view) unfinished() bool {
 func (r *resolver) after(move rollout.Action) rollout.RoutingConfig {
 	switch move.Kind {
 	case rollout.Ramp:
-		return rollout.RoutingConfig{Current: r.actual.Current, HasRamp: true, Ramping: move.BuildID, Percentage: float32(move.To)}
+		return rollout.RoutingConfig{Current: r.actual.Current, HasRamp: true, Ramping: move.BuildID,
+			Percentage: float32(move.To)}
 	case rollout.ResetRamp:
 		return rollout.RoutingConfig{Current: r.actual.Current}
 	case rollout.Unroute:
@@ -250,19 +256,23 @@ func (r *resolver) nextVersions(next *v1alpha1.RoutingSpec, plan *rollout.Plan) 
 			ver.ConnectionHash = r.connection.Spec.Hash()
 			op := rollout.ReconnectVersion
 			if a.Update == rollout.UpdateTemplate {
-				op, ver.TemplateHash, ver.BuildIDFrom = rollout.RenderVersion, r.target.TemplateHash, r.target.BuildIDFrom
+				op, ver.TemplateHash, ver.BuildIDFrom = rollout.RenderVersion, r.target.TemplateHash,
+					r.target.BuildIDFrom
 			}
 			write(a.BuildID, op).Replicas = a.Replicas
 		case rollout.Restore, rollout.ScaleVersion:
 			ver.Replicas, ver.Guard, ver.RetiredAt, ver.Pools = a.Replicas, v1alpha1.GuardOn, v1alpha1.Time{}, a.Pools
 			write(a.BuildID, rollout.EditVersion).Replicas = a.Replicas
 		case rollout.ScaleDown:
-			ver.Replicas, ver.Guard, ver.RetiredAt, ver.Pools = a.Replicas, v1alpha1.GuardOff, v1alpha1.NewTime(r.now), a.Pools
+			ver.Replicas, ver.Guard, ver.RetiredAt, ver.Pools = a.Replicas, v1alpha1.GuardOff, v1alpha1.NewTime(r.now),
+				a.Pools
 			w := write(a.BuildID, rollout.EditVersion)
 			w.Replicas, w.Guard = a.Replicas, v1alpha1.GuardOff
 		case rollout.RemoveFiles:
 			ver := *ver
-			next.Versions = slices.DeleteFunc(next.Versions, func(x v1alpha1.RecordedVersion) bool { return x.BuildID == a.BuildID })
+			next.Versions = slices.DeleteFunc(next.Versions, func(x v1alpha1.RecordedVersion) bool {
+				return x.BuildID == a.BuildID
+			})
 			write(a.BuildID, rollout.RemoveVersion)
 			next.Removed = append(withoutRemoved(next.Removed, a.BuildID),
 				v1alpha1.RemovedVersion{BuildID: a.BuildID, Deployment: ver.Deployment, At: v1alpha1.NewTime(r.now)})
@@ -282,7 +292,8 @@ func (r *resolver) nextVersions(next *v1alpha1.RoutingSpec, plan *rollout.Plan) 
 }
 
 // nextManifest puts back or adopts a version's file that is not what was written.
-func (r *resolver) nextManifest(a rollout.Action, ver *v1alpha1.RecordedVersion, write func(string, rollout.WriteOp) *rollout.VersionWrite) {
+func (r *resolver) nextManifest(a rollout.Action, ver *v1alpha1.RecordedVersion,
+	write func(string, rollout.WriteOp) *rollout.VersionWrite) {
 	if a.Drift.Kind != rollout.DriftManifest {
 		return
 	}
@@ -302,8 +313,9 @@ func (r *resolver) nextManifest(a rollout.Action, ver *v1alpha1.RecordedVersion,
 func (r *resolver) newVersion(a rollout.Action) v1alpha1.RecordedVersion {
 	t := r.target
 	return v1alpha1.RecordedVersion{
-		BuildID: t.BuildID, BuildIDFrom: t.BuildIDFrom, TemplateHash: t.TemplateHash, ConnectionHash: r.connection.Spec.Hash(),
-		Deployment: t.Deployment, CreatedAt: v1alpha1.NewTime(r.now), Replicas: a.Replicas, Guard: v1alpha1.GuardOn,
+		BuildID: t.BuildID, BuildIDFrom: t.BuildIDFrom, TemplateHash: t.TemplateHash,
+		ConnectionHash: r.connection.Spec.Hash(),
+		Deployment:     t.Deployment, CreatedAt: v1alpha1.NewTime(r.now), Replicas: a.Replicas, Guard: v1alpha1.GuardOn,
 		Pools: a.Pools,
 	}
 }
@@ -329,7 +341,8 @@ func (r *resolver) stamp(next *v1alpha1.RoutingSpec) {
 	}
 	for i := range next.Versions {
 		ver := &next.Versions[i]
-		if o := r.obs.Version(ver.BuildID); o != nil && ver.RoutedAt.IsZero() && !o.ActivatedAt().After(r.actual.MovedAt()) {
+		if o := r.obs.Version(ver.BuildID); o != nil && ver.RoutedAt.IsZero() &&
+			!o.ActivatedAt().After(r.actual.MovedAt()) {
 			ver.RoutedAt = v1alpha1.NewTime(o.ActivatedAt()) // traffic came and went between two cycles
 		}
 	}
@@ -337,7 +350,9 @@ func (r *resolver) stamp(next *v1alpha1.RoutingSpec) {
 
 // withoutRemoved is a copy of the removed versions without one of them.
 func withoutRemoved(removed []v1alpha1.RemovedVersion, buildID string) []v1alpha1.RemovedVersion {
-	return slices.DeleteFunc(slices.Clone(removed), func(x v1alpha1.RemovedVersion) bool { return x.BuildID == buildID })
+	return slices.DeleteFunc(slices.Clone(removed), func(x v1alpha1.RemovedVersion) bool {
+		return x.BuildID == buildID
+	})
 }
 
 func find(versions []v1alpha1.RecordedVersion, id string) *v1alpha1.RecordedVersion {
@@ -361,9 +376,12 @@ func (r *resolver) nextSetAside(next *v1alpha1.RoutingSpec) {
 				}
 				return same
 			})
-			next.SetAside = append(next.SetAside, v1alpha1.SetAside{BuildID: a.BuildID, Reason: a.Reason, At: v1alpha1.NewTime(r.now), Times: times})
+			next.SetAside = append(next.SetAside, v1alpha1.SetAside{BuildID: a.BuildID, Reason: a.Reason,
+				At: v1alpha1.NewTime(r.now), Times: times})
 		case rollout.RemoveFiles, rollout.Restore:
-			next.SetAside = slices.DeleteFunc(next.SetAside, func(x v1alpha1.SetAside) bool { return x.BuildID == a.BuildID })
+			next.SetAside = slices.DeleteFunc(next.SetAside, func(x v1alpha1.SetAside) bool {
+				return x.BuildID == a.BuildID
+			})
 		}
 	}
 }

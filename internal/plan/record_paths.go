@@ -29,7 +29,9 @@ func (r *resolver) nextTemplates(next *v1alpha1.RoutingSpec) {
 		ver.Resources = slices.Clone(ver.Resources)
 		for k := range ver.Resources {
 			have := &ver.Resources[k]
-			at := slices.IndexFunc(r.s.Resources, func(t rollout.ResourceTemplate) bool { return t.Name == have.Template })
+			at := slices.IndexFunc(r.s.Resources, func(t rollout.ResourceTemplate) bool {
+				return t.Name == have.Template
+			})
 			if at >= 0 && r.s.Resources[at].Problem == nil && !r.s.Resources[at].Copied {
 				have.Path = r.s.Resources[at].Path
 			}

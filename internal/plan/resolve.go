@@ -116,7 +116,8 @@ func (r *resolver) sortOther(a rollout.Action, verdict rollout.Verdict) {
 	case verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness():
 		_, why := strictest(verdict)
 		r.holds(a, verdict, rollout.PolicyHold, why)
-	case verdict.Effect == rollout.RequireApproval && !a.Approved && a.Kind != rollout.CreateVersion: // what has no traffic yet
+	// what has no traffic yet
+	case verdict.Effect == rollout.RequireApproval && !a.Approved && a.Kind != rollout.CreateVersion:
 		_, why := strictest(verdict)
 		r.holds(a, verdict, rollout.AwaitingApproval, r.sayWhoApproves(a, fmt.Sprintf("%s: %s", a.Reason, why)))
 	default:
@@ -158,7 +159,8 @@ func (r *resolver) sortContinue(a rollout.Action, verdict rollout.Verdict) {
 	if !r.actual.HasRamp || a.BuildID != r.actual.Ramping {
 		back := r.predecessor()
 		if !r.mayReturn(back) || r.canTakeBack(back).answer != rollout.Yes {
-			r.holds(a, verdict, rollout.PolicyHold, fmt.Sprintf("%s wants %s turned back (%s), but no version before it can take its traffic", by, a.BuildID, why))
+			r.holds(a, verdict, rollout.PolicyHold, fmt.Sprintf("%s wants %s turned back (%s), but no version before "+
+				"it can take its traffic", by, a.BuildID, why))
 			return
 		}
 		move = r.rollback(back, rollout.CauseVerdict, why)
@@ -236,7 +238,8 @@ func (r *resolver) heldDrift(a rollout.Action, verdict rollout.Verdict, why stri
 }
 
 func (r *resolver) sortManifestDrift(a rollout.Action, verdict rollout.Verdict) {
-	held := verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness() || verdict.Drift == rollout.DriftHold || verdict.Drift == ""
+	held := verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness() || verdict.Drift == rollout.DriftHold ||
+		verdict.Drift == ""
 	if missing := a.Drift.Actual == ""; missing || !held {
 		r.taken = append(r.taken, a)
 		return
@@ -246,7 +249,8 @@ func (r *resolver) sortManifestDrift(a rollout.Action, verdict rollout.Verdict) 
 
 // sortRemoval takes a removal only on the evidence of two reads.
 func (r *resolver) sortRemoval(a rollout.Action, verdict rollout.Verdict) {
-	if verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness() || verdict.Effect == rollout.RequireApproval && !a.Approved {
+	if verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness() ||
+		verdict.Effect == rollout.RequireApproval && !a.Approved {
 		r.held = append(r.held, rollout.Held{Action: a, Verdict: verdict})
 		return
 	}
@@ -257,7 +261,8 @@ func (r *resolver) sortRemoval(a rollout.Action, verdict rollout.Verdict) {
 	}
 	rec := r.recorded(a.BuildID)
 	if rec == nil || first.Problem != nil || first.Exists == "" || !first.At.Before(r.obs.At) || !r.idle(first, rec) ||
-		r.statusIn(first, a.BuildID) != r.statusIn(r.obs, a.BuildID) || unpinned(first, a.BuildID).answer != rollout.Yes {
+		r.statusIn(first, a.BuildID) != r.statusIn(r.obs, a.BuildID) ||
+		unpinned(first, a.BuildID).answer != rollout.Yes {
 		return
 	}
 	if a.Kind == rollout.DeleteVersion && r.pollersGone(first, a.BuildID).answer != rollout.Yes {
@@ -298,7 +303,8 @@ func (r *resolver) calls(plan *rollout.Plan) {
 	for _, a := range r.taken {
 		switch a.Kind {
 		case rollout.SignalWorkflows, rollout.MoveWorkflows, rollout.CancelWorkflows, rollout.TerminateWorkflows:
-			plan.Batches = append(plan.Batches, rollout.BatchStart{BuildID: a.BuildID, Job: *a.Evacuation, Identity: r.s.Environment.ManagerIdentity})
+			plan.Batches = append(plan.Batches, rollout.BatchStart{BuildID: a.BuildID, Job: *a.Evacuation,
+				Identity: r.s.Environment.ManagerIdentity})
 		case rollout.StartGate:
 			for _, q := range a.Queues {
 				plan.Gates = append(plan.Gates, rollout.GateStart{Gate: *a.Gate, TaskQueue: q})
@@ -313,7 +319,8 @@ func (r *resolver) calls(plan *rollout.Plan) {
 	if a == nil {
 		return
 	}
-	call := rollout.RoutingCall{Basis: r.actual, Token: r.obs.ConflictToken, Claim: rollout.ClaimHeld, Identity: r.s.Environment.ManagerIdentity}
+	call := rollout.RoutingCall{Basis: r.actual, Token: r.obs.ConflictToken, Claim: rollout.ClaimHeld,
+		Identity: r.s.Environment.ManagerIdentity}
 	if r.obs.ManagerIdentity == "" {
 		call.Claim = rollout.ClaimNeeded
 	}
@@ -375,9 +382,10 @@ func (r *resolver) settled(plan *rollout.Plan) bool {
 // frozen reports whether policy holds all that there is to do, and says until when, and nothing that has traffic is
 // judged. What is retired is looked at in every cycle: it has no target, and its versions go one by one.
 func (r *resolver) frozen() bool {
-	return r.target != nil && r.state.Reason == rollout.PolicyHold && r.p.Canary == nil && !slices.ContainsFunc(r.held, func(h rollout.Held) bool {
-		return until(h.Verdict, r.now).IsZero()
-	})
+	return r.target != nil && r.state.Reason == rollout.PolicyHold && r.p.Canary == nil &&
+		!slices.ContainsFunc(r.held, func(h rollout.Held) bool {
+			return until(h.Verdict, r.now).IsZero()
+		})
 }
 
 // heldUntil is when the first of what policy holds may be held no more; zero: it does not say.

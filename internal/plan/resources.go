@@ -28,14 +28,17 @@ func (v *view) proposeResources(p *rollout.Proposal) {
 		if len(writes) == 0 {
 			continue
 		}
-		p.Actions = append(p.Actions, rollout.Action{Kind: rollout.UpdateResources, BuildID: r.BuildID, Row: "resources", Resources: writes,
+		p.Actions = append(p.Actions, rollout.Action{Kind: rollout.UpdateResources, BuildID: r.BuildID,
+			Row: "resources", Resources: writes,
 			Reason: fmt.Sprintf("the objects of %s follow their templates: %s", r.BuildID, sayResources(writes))})
 	}
 }
 
 // restores reports whether an action, which nothing holds, brings the version and its objects back.
 func restores(actions []rollout.Action, buildID string) bool {
-	return slices.ContainsFunc(actions, func(a rollout.Action) bool { return a.Kind == rollout.Restore && a.BuildID == buildID })
+	return slices.ContainsFunc(actions, func(a rollout.Action) bool {
+		return a.Kind == rollout.Restore && a.BuildID == buildID
+	})
 }
 
 func (v *view) isTarget(buildID string) bool { return v.target != nil && v.target.BuildID == buildID }
@@ -111,7 +114,9 @@ func (v *view) wantedReplicas(r *v1alpha1.RecordedVersion) *int32 {
 func (v *view) unready() *rollout.Problem {
 	for i := range v.rec.Versions {
 		for _, have := range v.rec.Versions[i].Resources {
-			at := slices.IndexFunc(v.s.Resources, func(t rollout.ResourceTemplate) bool { return t.Name == have.Template })
+			at := slices.IndexFunc(v.s.Resources, func(t rollout.ResourceTemplate) bool {
+				return t.Name == have.Template
+			})
 			if at < 0 && v.s.ResourcesProblem != nil {
 				return v.s.ResourcesProblem
 			}
@@ -131,13 +136,17 @@ func resourcesUnready(v *view) (outcome, bool) {
 	if p == nil {
 		return outcome{}, false
 	}
-	return stalled(p.Reason, "%s is not created without what the versions before it have: %s", v.target.BuildID, p.Message), true
+	return stalled(p.Reason, "%s is not created without what the versions before it have: %s", v.target.BuildID,
+		p.Message), true
 }
 
 // nextResources writes down what an action does to a version's objects. One that is scaled down loses them anyway.
-func (r *resolver) nextResources(next *v1alpha1.RoutingSpec, a rollout.Action, write func(string, rollout.WriteOp) *rollout.VersionWrite) {
+func (r *resolver) nextResources(next *v1alpha1.RoutingSpec, a rollout.Action,
+	write func(string, rollout.WriteOp) *rollout.VersionWrite) {
 	ver := find(next.Versions, a.BuildID)
-	scaledDown := slices.ContainsFunc(r.taken, func(o rollout.Action) bool { return o.Kind == rollout.ScaleDown && o.BuildID == a.BuildID })
+	scaledDown := slices.ContainsFunc(r.taken, func(o rollout.Action) bool {
+		return o.Kind == rollout.ScaleDown && o.BuildID == a.BuildID
+	})
 	if len(a.Resources) == 0 || ver == nil || a.Kind == rollout.UpdateResources && scaledDown {
 		return
 	}

@@ -48,8 +48,8 @@ func retiring(v *view) (outcome, bool) {
 		o = say(rollout.Retiring, "%s is retired by %s: its ramp was taken back", v.s.Deployment, v.retire.By)
 	}
 	o.due = time.Time{}
-	return o.with(rollout.Action{Kind: rollout.ResetRamp, BuildID: v.actual.Ramping, From: v.share(v.actual.Ramping), Cause: rollout.CausePerson,
-		Reason: fmt.Sprintf("%s is retired by %s", v.s.Deployment, v.retire.By)})
+	return o.with(rollout.Action{Kind: rollout.ResetRamp, BuildID: v.actual.Ramping, From: v.share(v.actual.Ramping),
+		Cause: rollout.CausePerson, Reason: fmt.Sprintf("%s is retired by %s", v.s.Deployment, v.retire.By)})
 }
 
 // retiringUnramped is what there is to do, and to say, once there is no ramp: traffic is taken back before the commit
@@ -57,19 +57,24 @@ func retiring(v *view) (outcome, bool) {
 func (v *view) retiringUnramped() (outcome, bool) {
 	switch left := v.actual.Current; {
 	case v.foreign():
-		return stalled(rollout.OwnedByAnother, "%s is retired by %s, but %s", v.s.Deployment, v.retire.By, v.ownership()), true
+		return stalled(rollout.OwnedByAnother, "%s is retired by %s, but %s", v.s.Deployment, v.retire.By,
+			v.ownership()), true
 	case v.leaving() != "":
 		return v.unroute(left)
 	case len(v.rec.Versions) > 0:
-		return say(rollout.Retiring, "%s is retired by %s: these versions are left: %s", v.s.Deployment, v.retire.By, list(v.recordedIDs())), true
+		return say(rollout.Retiring, "%s is retired by %s: these versions are left: %s", v.s.Deployment, v.retire.By,
+			list(v.recordedIDs())), true
 	case v.s.SpecPath != "" && v.retire.By == byAnnotation:
-		return stalled(rollout.Retiring, "%s is retired by %s, and nothing of it runs. To finish, delete its spec in %s; without the annotation it is made anew",
+		return stalled(rollout.Retiring, "%s is retired by %s, and nothing of it runs. To finish, delete its spec in "+
+			"%s; without the annotation it is made anew",
 			v.s.Deployment, v.retire.By, v.s.SpecPath), true
 	case v.s.SpecPath != "":
-		return stalled(rollout.Retiring, "%s is retired by %s, and nothing of it runs. To finish, delete its spec in %s",
+		return stalled(rollout.Retiring,
+			"%s is retired by %s, and nothing of it runs. To finish, delete its spec in %s",
 			v.s.Deployment, v.retire.By, v.s.SpecPath), true
 	case len(v.strays()) > 0:
-		return stalled(rollout.Retiring, "%s is retired, and nothing of it runs. To finish, delete what the bot did not write in %s: %s",
+		return stalled(rollout.Retiring,
+			"%s is retired, and nothing of it runs. To finish, delete what the bot did not write in %s: %s",
 			v.s.Deployment, v.s.Record.Dir, list(v.strays())), true
 	}
 	return say(rollout.Retiring, "%s is retired: nothing of it is left", v.s.Deployment), true
@@ -94,8 +99,9 @@ func (v *view) leaving() string {
 // unroute takes the current version's traffic away, if a person asked for that and may have it.
 func (v *view) unroute(current string) (outcome, bool) {
 	if v.retire.Current == v1alpha1.KeepCurrent {
-		return stalled(rollout.Retiring, "%s is retired by %s, but %s is current and gets its new workflows. Start them elsewhere, and then: "+
-			"rampart retire %[1]s --unroute", v.s.Deployment, v.retire.By, current), true
+		return stalled(rollout.Retiring,
+			"%s is retired by %s, but %s is current and gets its new workflows. Start them elsewhere, and then: "+
+				"rampart retire %[1]s --unroute", v.s.Deployment, v.retire.By, current), true
 	}
 	if v.unusable != nil {
 		return say(rollout.Retiring, "%s stays current until the spec can be used", current), true
@@ -140,7 +146,8 @@ func (v *view) unneeded(current string) (evidence, time.Time) {
 		}
 		return unknown("the workflows that use it could not be counted: %s", reason), time.Time{}
 	case o.InUse.N > 0:
-		return no("%s workflows are open on it or were started in the last %s, and no unversioned worker is on all of its task queues", rollout.Grouped(o.InUse.N), quiet), time.Time{}
+		return no("%s workflows are open on it or were started in the last %s, and no unversioned worker is on all "+
+			"of its task queues", rollout.Grouped(o.InUse.N), quiet), time.Time{}
 	}
 	return yes(), time.Time{}
 }
@@ -166,7 +173,8 @@ func (v *view) strays() []string {
 
 // ended reports whether nothing is left of a worker deployment that was retired but its record.
 func (v *view) ended() bool {
-	return v.retire != nil && v.unusable == nil && v.readable() && !v.foreign() && !v.actual.HasRamp && len(v.rec.Versions) == 0 &&
+	return v.retire != nil && v.unusable == nil && v.readable() && !v.foreign() && !v.actual.HasRamp &&
+		len(v.rec.Versions) == 0 &&
 		v.s.SpecPath == "" && v.s.Record.Routing != nil && len(v.strays()) == 0
 }
 

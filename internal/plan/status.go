@@ -43,7 +43,8 @@ func (r *resolver) status(plan *rollout.Plan) {
 	st.OlderServer, st.Pods, st.LeftBehind = r.olderServer(), r.shownPods(), r.shownLeft(plan.Record)
 	if c := r.connection; c != nil {
 		ref := c.Ref()
-		st.ObservedConnectionRef = &v1alpha1.ConnectionRef{Kind: cmp.Or(ref.Kind, v1alpha1.KindConnection), Name: ref.Name}
+		st.ObservedConnectionRef = &v1alpha1.ConnectionRef{Kind: cmp.Or(ref.Kind, v1alpha1.KindConnection),
+			Name: ref.Name}
 	}
 	for _, o := range r.obs.Versions {
 		if find(plan.Record.Versions, o.BuildID) == nil {
@@ -95,7 +96,8 @@ func (r *resolver) shownGates(buildID string) []v1alpha1.GateStatus {
 	for _, seen := range r.obs.Gates {
 		g := r.gateRun(seen.WorkflowID)
 		if g.State != rollout.GateMissing && g.State != rollout.GateUnread {
-			out = append(out, v1alpha1.GateStatus{WorkflowID: g.WorkflowID, RunID: g.RunID, Status: string(g.State), TaskQueue: g.TaskQueue})
+			out = append(out, v1alpha1.GateStatus{WorkflowID: g.WorkflowID, RunID: g.RunID, Status: string(g.State),
+				TaskQueue: g.TaskQueue})
 		}
 	}
 	return out
@@ -115,7 +117,8 @@ func (r *resolver) conditions() []v1alpha1.Condition {
 	}
 	now := v1alpha1.NewTime(r.now)
 	cond := func(kind string, yes bool) v1alpha1.Condition {
-		return v1alpha1.Condition{Type: kind, Status: truth(yes), Reason: string(r.state.Reason), Message: r.state.Message, LastTransitionTime: now}
+		return v1alpha1.Condition{Type: kind, Status: truth(yes), Reason: string(r.state.Reason),
+			Message: r.state.Message, LastTransitionTime: now}
 	}
 	progressing := !ready && !blocked || r.slow()
 	return []v1alpha1.Condition{

@@ -30,7 +30,9 @@ func (r *resolver) shownVersions(st *v1alpha1.WorkerDeploymentStatus, recorded [
 	if ramping != "" && ramping != current && ramping != target && find(recorded, ramping) == nil {
 		st.DeprecatedVersions = append(st.DeprecatedVersions, r.baseStatus(ramping, recorded))
 	}
-	slices.SortFunc(st.DeprecatedVersions, func(a, b v1alpha1.VersionStatus) int { return strings.Compare(a.BuildID, b.BuildID) })
+	slices.SortFunc(st.DeprecatedVersions, func(a, b v1alpha1.VersionStatus) int {
+		return strings.Compare(a.BuildID, b.BuildID)
+	})
 }
 
 // shownRouting is which versions the status tells of as current and ramping: while Temporal is not read, those that the
@@ -50,7 +52,8 @@ func (r *resolver) shownRouting() (current, ramping string) {
 func (r *resolver) baseStatus(buildID string, recorded []v1alpha1.RecordedVersion) v1alpha1.VersionStatus {
 	vs := v1alpha1.VersionStatus{BuildID: buildID, Status: string(r.routedStatus(buildID))}
 	if ver := find(recorded, buildID); ver != nil {
-		vs.Deployment = &v1alpha1.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Namespace: r.s.Deployment.Namespace, Name: ver.Deployment}
+		vs.Deployment = &v1alpha1.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment",
+			Namespace: r.s.Deployment.Namespace, Name: ver.Deployment}
 	}
 	return vs
 }
@@ -67,7 +70,8 @@ func (r *resolver) targetStatus(recorded []v1alpha1.RecordedVersion) *v1alpha1.V
 	return &vs
 }
 
-func (r *resolver) deprecatedStatus(ver v1alpha1.RecordedVersion, recorded []v1alpha1.RecordedVersion) v1alpha1.VersionStatus {
+func (r *resolver) deprecatedStatus(ver v1alpha1.RecordedVersion,
+	recorded []v1alpha1.RecordedVersion) v1alpha1.VersionStatus {
 	vs := r.baseStatus(ver.BuildID, recorded)
 	eligible := retired(&ver)
 	vs.Eligible, vs.Evacuation = &eligible, r.shownEvacuation(ver)

@@ -62,7 +62,8 @@ func DecideTakeBack(s rollout.Snapshot, w TakeBack) (TakenBack, error) {
 	}
 	id := v.losing(w)
 	if id == "" && !v.actual.HasRamp {
-		return TakenBack{}, fmt.Errorf("the spec of %s names no build now (%s): name the one that is to lose its traffic with --build", s.Deployment, describe(v.actual))
+		return TakenBack{}, fmt.Errorf("the spec of %s names no build now (%s): name the one that is to lose its "+
+			"traffic with --build", s.Deployment, describe(v.actual))
 	}
 	t := TakenBack{attempt: max(v.attempt(id), 1), was: v.desired, asked: v.desired, held: v.rec.Hold != nil,
 		Bar: v1alpha1.Bar{BuildID: id, By: w.By, Reason: w.Reason, At: v1alpha1.NewTime(v.now)}}
@@ -74,7 +75,8 @@ func DecideTakeBack(s rollout.Snapshot, w TakeBack) (TakenBack, error) {
 	switch {
 	case v.actual.HasRamp && v.actual.Ramping == id:
 		if w.To != "" {
-			return TakenBack{}, fmt.Errorf("%s ramps, and its traffic goes back to %s: --to is for a current version", orUnversioned(id), orUnversioned(v.actual.Current))
+			return TakenBack{}, fmt.Errorf("%s ramps, and its traffic goes back to %s: --to is for a current version",
+				orUnversioned(id), orUnversioned(v.actual.Current))
 		}
 		move = v.turnBack(id, rollout.CausePerson, w.By, w.Reason)
 	case v.actual.Current == id:
@@ -83,7 +85,8 @@ func DecideTakeBack(s rollout.Snapshot, w TakeBack) (TakenBack, error) {
 			return TakenBack{}, err
 		}
 		if w.BuildID+w.To == "" && !v.mayReturn(back) {
-			return TakenBack{}, fmt.Errorf("%s is current, and the rollback window in which %s comes back without further ado is over. "+
+			return TakenBack{}, fmt.Errorf("%s is current, and the rollback window in which %s comes back without "+
+				"further ado is over. "+
 				"If it is meant: rampart rollback %s --build %[1]s", id, back, v.s.Deployment)
 		}
 		move = v.rollback(back, rollout.CausePerson, w.Reason)
@@ -120,9 +123,11 @@ func (v *view) steerable() error {
 	case p != nil:
 		return fmt.Errorf("read Temporal: %s", p.Message)
 	case recordIn(v.s) == nil:
-		return fmt.Errorf("%s has no record in %s yet: nothing of it is known to take traffic back to", v.s.Deployment, v.s.Record.Dir)
+		return fmt.Errorf("%s has no record in %s yet: nothing of it is known to take traffic back to", v.s.Deployment,
+			v.s.Record.Dir)
 	case !v.readable():
-		return fmt.Errorf("Temporal cannot be asked about %s without its spec and connection", v.s.Deployment) //nolint:staticcheck // a name
+		//nolint:staticcheck // a name
+		return fmt.Errorf("Temporal cannot be asked about %s without its spec and connection", v.s.Deployment)
 	case v.foreign():
 		return errors.New(v.ownership())
 	}
@@ -147,13 +152,15 @@ func (v *view) backTo(to string) (string, error) {
 	current := v.actual.Current
 	if to == "" {
 		if to = v.predecessor(); to == "" {
-			return "", fmt.Errorf("no version before %s can take its traffic: none was current before it, or they were turned back or removed", current)
+			return "", fmt.Errorf("no version before %s can take its traffic: none was current before it, or they "+
+				"were turned back or removed", current)
 		}
 	} else if err := v.mayBecomeCurrent(to); err != nil {
 		return "", err
 	}
 	if e := v.canTakeBack(to); e.answer != rollout.Yes {
-		return "", fmt.Errorf("traffic cannot go from %s back to %s: %s. Push the spec with that build again: the bot brings its workers back", current, to, e.why)
+		return "", fmt.Errorf("traffic cannot go from %s back to %s: %s. Push the spec with that build again: the "+
+			"bot brings its workers back", current, to, e.why)
 	}
 	return to, nil
 }
@@ -182,7 +189,8 @@ func (v *view) withoutTraffic(t TakenBack, named bool) (TakenBack, error) {
 	if b == nil || !named && v.promotedSince(b) {
 		err := fmt.Errorf("%s has no traffic (%s)", id, describe(v.actual))
 		if v.actual.Current != "" {
-			err = fmt.Errorf("%w. To take %s back: rampart rollback %s --build %[2]s", err, v.actual.Current, v.s.Deployment)
+			err = fmt.Errorf("%w. To take %s back: rampart rollback %s --build %[2]s", err, v.actual.Current,
+				v.s.Deployment)
 		}
 		return TakenBack{}, err
 	}
@@ -199,7 +207,9 @@ func (v *view) withoutTraffic(t TakenBack, named bool) (TakenBack, error) {
 func (t TakenBack) Record(rec v1alpha1.RoutingSpec) v1alpha1.RoutingSpec {
 	next := cloneRecord(rec)
 	if id := t.Bar.BuildID; id != "" {
-		next.Bars = slices.DeleteFunc(next.Bars, func(b v1alpha1.Bar) bool { return b.BuildID == id && b.TemplateHash == t.Bar.TemplateHash })
+		next.Bars = slices.DeleteFunc(next.Bars, func(b v1alpha1.Bar) bool {
+			return b.BuildID == id && b.TemplateHash == t.Bar.TemplateHash
+		})
 		next.Bars = append(next.Bars, t.Bar)
 		if ver := find(next.Versions, id); ver != nil {
 			ver.TurnedBack = max(ver.TurnedBack, t.attempt)

@@ -122,7 +122,8 @@ func resetRamp(v *view) (outcome, bool) {
 		return outcome{}, false
 	}
 	ramping := v.actual.Ramping
-	a := rollout.Action{Kind: rollout.ResetRamp, BuildID: ramping, From: v.share(ramping), To: 0, Cause: rollout.CauseSpec}
+	a := rollout.Action{Kind: rollout.ResetRamp, BuildID: ramping, From: v.share(ramping), To: 0,
+		Cause: rollout.CauseSpec}
 	if ramping == v.target.BuildID {
 		bar := v.targetBar()
 		if bar == nil || v.overruled() {
@@ -175,10 +176,12 @@ func (v *view) rollback(to string, cause rollout.Cause, reason string) rollout.A
 
 func rollbackTo(v *view) (outcome, bool) {
 	to := v.target.BuildID
-	if !v.mayReturn(to) || v.leftAlone() || v.movedBack() || v.targetBar() != nil || v.canTakeBack(to).answer != rollout.Yes {
+	if !v.mayReturn(to) || v.leftAlone() || v.movedBack() || v.targetBar() != nil ||
+		v.canTakeBack(to).answer != rollout.Yes {
 		return outcome{}, false
 	}
-	reason := fmt.Sprintf("the spec asks for %s again, which was current before %s", to, orUnversioned(v.actual.Current))
+	reason := fmt.Sprintf("the spec asks for %s again, which was current before %s", to,
+		orUnversioned(v.actual.Current))
 	return say(rollout.WaitingForPromotion, "%s", reason).with(v.rollback(to, rollout.CauseSpec, reason))
 }
 
@@ -189,15 +192,19 @@ func drifted(v *view) (outcome, bool) {
 	case v.leftAlone():
 		return outcome{}, false
 	case d != nil:
-		reason = fmt.Sprintf("the routing was changed outside of Git: %s is recorded, %s is in Temporal", d.Recorded, d.Actual)
+		reason = fmt.Sprintf("the routing was changed outside of Git: %s is recorded, %s is in Temporal", d.Recorded,
+			d.Actual)
 	case v.handRollback() != "":
-		d = &rollout.Drift{Kind: rollout.DriftRouting, Direction: rollout.DriftLower, Recorded: describe(v.desired), Actual: describe(v.actual)}
-		reason = fmt.Sprintf("the routing was changed outside of Git: %s was current, and traffic went back to %s", v.handRollback(), v.actual.Current)
+		d = &rollout.Drift{Kind: rollout.DriftRouting, Direction: rollout.DriftLower, Recorded: describe(v.desired),
+			Actual: describe(v.actual)}
+		reason = fmt.Sprintf("the routing was changed outside of Git: %s was current, and traffic went back to %s",
+			v.handRollback(), v.actual.Current)
 	default:
 		return outcome{}, false
 	}
 	if own := v.s.Environment.ManagerIdentity; v.obs.LastModifier == own {
-		reason += fmt.Sprintf(", by %s. That is this environment's own identity: unless a person used it, most likely the bot of another repository has it too, so give each a managerIdentity of its own", own)
+		reason += fmt.Sprintf(", by %s. That is this environment's own identity: unless a person used it, most "+
+			"likely the bot of another repository has it too, so give each a managerIdentity of its own", own)
 	}
 	o := stalled(rollout.RoutingDrift, "%s", reason)
 	o.actions = append(o.actions, rollout.Action{
@@ -218,9 +225,11 @@ func barred(v *view) (outcome, bool) {
 	}
 	keeps := ""
 	if v.promotedSince(bar) {
-		keeps = fmt.Sprintf(". %s keeps its traffic: to take it back, rampart rollback %s --build %[1]s", v.actual.Current, v.s.Deployment)
+		keeps = fmt.Sprintf(". %s keeps its traffic: to take it back, rampart rollback %s --build %[1]s",
+			v.actual.Current, v.s.Deployment)
 	}
-	return stalled(rollout.RolledBack, "%s was turned back by %s: %s%s. Push another build, or try it again: rampart retry %s",
+	return stalled(rollout.RolledBack,
+		"%s was turned back by %s: %s%s. Push another build, or try it again: rampart retry %s",
 		bar.BuildID, bar.By, bar.Reason, keeps, v.s.Deployment), true
 }
 
@@ -230,12 +239,14 @@ func create(v *view) (outcome, bool) {
 		return outcome{}, false
 	}
 	if blockers := v.blockers(t.BuildID); len(blockers) >= v.s.Limits.MaxVersions {
-		return stalled(rollout.VersionLimitReached, "%d versions of at most %d are still needed, so %s is not created: %s. Let them drain, or allow more with --max-versions",
+		return stalled(rollout.VersionLimitReached, "%d versions of at most %d are still needed, so %s is not "+
+			"created: %s. Let them drain, or allow more with --max-versions",
 			len(blockers), v.s.Limits.MaxVersions, t.BuildID, list(blockers)), true
 	}
 	resources := v.newResources()
 	a := rollout.Action{Kind: rollout.CreateVersion, BuildID: t.BuildID, Resources: resources, Pools: v.newPools(),
-		Replicas: replicasWith(v.spec.Spec.Replicas, rollout.WithResources(nil, resources)), Reason: fmt.Sprintf("the spec asks for %s, which has no files yet", t.BuildID)}
+		Replicas: replicasWith(v.spec.Spec.Replicas, rollout.WithResources(nil, resources)),
+		Reason:   fmt.Sprintf("the spec asks for %s, which has no files yet", t.BuildID)}
 	return say(rollout.WaitingForPollers, "workers of %s have to start", t.BuildID).with(a)
 }
 
@@ -256,7 +267,8 @@ func updateTemplate(v *view) (outcome, bool) {
 	if r.TemplateHash == v.target.TemplateHash {
 		return outcome{}, false
 	}
-	a := rollout.Action{Kind: rollout.UpdateVersion, BuildID: r.BuildID, Update: rollout.UpdateTemplate, Replicas: v.wantedReplicas(r), Pools: v.newPools(),
+	a := rollout.Action{Kind: rollout.UpdateVersion, BuildID: r.BuildID, Update: rollout.UpdateTemplate,
+		Replicas: v.wantedReplicas(r), Pools: v.newPools(),
 		Reason: fmt.Sprintf("the template changed under the build ID %s: a rolling update in place", r.BuildID)}
 	switch v.target.Status {
 	case rollout.StatusCurrent, rollout.StatusRamping, rollout.StatusDraining, rollout.StatusUnknown:
@@ -264,7 +276,8 @@ func updateTemplate(v *view) (outcome, bool) {
 	}
 	o := say(v.afterUpdate(), "%s", a.Reason)
 	if v.targetRamps() {
-		return o.with(rollout.Action{Kind: rollout.ResetRamp, BuildID: r.BuildID, From: v.share(r.BuildID), Cause: rollout.CauseSpec,
+		return o.with(rollout.Action{Kind: rollout.ResetRamp, BuildID: r.BuildID, From: v.share(r.BuildID),
+			Cause:  rollout.CauseSpec,
 			Reason: fmt.Sprintf("the pods of %s change: it starts over at its first gate and step", r.BuildID)}, a)
 	}
 	return o.with(a)
@@ -293,8 +306,8 @@ func updateConnection(v *view) (outcome, bool) {
 }
 
 func (v *view) reconnect(r *v1alpha1.RecordedVersion) rollout.Action {
-	return rollout.Action{Kind: rollout.UpdateVersion, BuildID: r.BuildID, Update: rollout.UpdateConnection, Replicas: r.Replicas, Pools: r.Pools,
-		Reason: v.connection.Ref().In(v.s.Deployment.Namespace) + " changed"}
+	return rollout.Action{Kind: rollout.UpdateVersion, BuildID: r.BuildID, Update: rollout.UpdateConnection,
+		Replicas: r.Replicas, Pools: r.Pools, Reason: v.connection.Ref().In(v.s.Deployment.Namespace) + " changed"}
 }
 
 func waitForPollers(v *view) (outcome, bool) {

@@ -23,33 +23,39 @@ func (v *view) unusableSpec() *rollout.State {
 	case v.unreadable():
 		return bad(v.s.Record.RoutingProblem.Reason, "%s", v.s.Record.RoutingProblem.Message)
 	case v.rec.MinReader > v1alpha1.RecordFormat:
-		return bad(rollout.PlanGenerationFailed, "the record of %s wants a release that reads format %d of records, and this one reads %d: traffic is only taken back. "+
+		return bad(rollout.PlanGenerationFailed, "the record of %s wants a release that reads format %d of records, "+
+			"and this one reads %d: traffic is only taken back. "+
 			"Run a newer release", v.s.Deployment, v.rec.MinReader, v1alpha1.RecordFormat)
 	case v.s.Contested():
 		return bad(rollout.InvalidSpec, "%s", v.contest())
 	case len(v.s.Problems) > 0:
 		return bad(v.s.Problems[0].Reason, "%s", v.s.Problems[0].Message)
 	case spec == nil && v.retire != nil:
-		return bad(rollout.InvalidSpec, "the spec of %s is gone from Git, and so is the status.yaml that would say where its Temporal is: "+
-			"bring the spec back until all is retired", v.s.Deployment)
+		return bad(rollout.InvalidSpec,
+			"the spec of %s is gone from Git, and so is the status.yaml that would say where its Temporal is: "+
+				"bring the spec back until all is retired", v.s.Deployment)
 	case spec == nil:
 		return bad(rollout.InvalidSpec, "the spec of %s is gone from Git: everything is kept; "+
 			"bring it back, or end the worker deployment: rampart retire %[1]s", v.s.Deployment)
 	case !plannable(spec):
 		return bad(rollout.InvalidSpec, "spec.rollout has no strategy, or strategy Progressive without steps")
 	case v.elsewhere():
-		return bad(rollout.InvalidSpec, "temporalNamespace changed from %s to %s: a version stays where it was made, or its workflows would be left behind. "+
-			"To move: rampart retire %[3]s; start no more workflows in %[1]s; rampart retire %[3]s --unroute. Once nothing of it is left there, "+
-			"it is made anew in %[2]s by itself", v.rec.TemporalNamespace, spec.Spec.WorkerOptions.TemporalNamespace, v.s.Deployment)
+		return bad(rollout.InvalidSpec, "temporalNamespace changed from %s to %s: a version stays where it was made, "+
+			"or its workflows would be left behind. "+
+			"To move: rampart retire %[3]s; start no more workflows in %[1]s; rampart retire %[3]s --unroute. Once "+
+			"nothing of it is left there, "+
+			"it is made anew in %[2]s by itself", v.rec.TemporalNamespace, spec.Spec.WorkerOptions.TemporalNamespace,
+			v.s.Deployment)
 	case v.movesServer():
 		state := v.serverMoved()
 		return &state
 	case v.connection == nil && v.away():
 		return bad(connectionReason(spec), "%s, by which %s is in Temporal namespace %s, is not in the repository%s",
-			v.lastConnectionRef().In(v.s.Deployment.Namespace), v.s.Deployment, v.rec.TemporalNamespace, v.staysRetired())
-	case v.connection == nil:
-		return bad(connectionReason(spec), "%s is not in the repository%s", spec.Spec.WorkerOptions.ConnectionRef.In(v.s.Deployment.Namespace),
+			v.lastConnectionRef().In(v.s.Deployment.Namespace), v.s.Deployment, v.rec.TemporalNamespace,
 			v.staysRetired())
+	case v.connection == nil:
+		return bad(connectionReason(spec), "%s is not in the repository%s",
+			spec.Spec.WorkerOptions.ConnectionRef.In(v.s.Deployment.Namespace), v.staysRetired())
 	case v.s.EnvironmentProblem != nil:
 		return bad(v.s.EnvironmentProblem.Reason, "%s", v.s.EnvironmentProblem.Message)
 	}
@@ -62,7 +68,8 @@ func (v *view) staysRetired() string {
 	if v.retire == nil {
 		return ""
 	}
-	return fmt.Sprintf(": %s is retired by %s, and nothing of it is scaled down or removed until the connection is back", v.s.Deployment, v.retire.By)
+	return fmt.Sprintf(": %s is retired by %s, and nothing of it is scaled down or removed until the "+
+		"connection is back", v.s.Deployment, v.retire.By)
 }
 
 // WhyItStays says why nothing goes of a worker deployment that is retired now, "" if it goes once it is not needed.
@@ -184,7 +191,8 @@ func (v *view) lastConnection() *v1alpha1.Connection {
 	if last == nil {
 		return nil
 	}
-	return &v1alpha1.Connection{APIVersion: v1alpha1.TemporalAPIVersion, Kind: string(cmp.Or(last.Kind, v1alpha1.KindConnection)),
+	return &v1alpha1.Connection{APIVersion: v1alpha1.TemporalAPIVersion,
+		Kind:     string(cmp.Or(last.Kind, v1alpha1.KindConnection)),
 		Metadata: v1alpha1.ObjectMeta{Name: last.Name, Namespace: ref.Of(v.s.Deployment.Namespace)}, Spec: last.Spec}
 }
 
@@ -206,7 +214,8 @@ func (v *view) lastConnectionRef() v1alpha1.ConnectionRef {
 // TemporalNamespace is where the worker deployment is: once there are versions, where these are; so too while its spec
 // is not in Git.
 func TemporalNamespace(s rollout.Snapshot) string {
-	if r := recordIn(&s); r != nil && r.TemporalNamespace != "" && (len(r.Versions) > 0 || s.Spec == nil || s.SpecPath == "") {
+	if r := recordIn(&s); r != nil && r.TemporalNamespace != "" &&
+		(len(r.Versions) > 0 || s.Spec == nil || s.SpecPath == "") {
 		return r.TemporalNamespace
 	}
 	if s.Spec != nil {
@@ -217,8 +226,8 @@ func TemporalNamespace(s rollout.Snapshot) string {
 
 // SubjectOf is the worker deployment of a snapshot that was observed, as calls to Temporal name it.
 func SubjectOf(s rollout.Snapshot) rollout.Subject {
-	return rollout.Subject{Connection: *ConnectionOf(s), Deployment: s.Deployment, TemporalNamespace: TemporalNamespace(s),
-		Identity: s.Environment.ManagerIdentity}
+	return rollout.Subject{Connection: *ConnectionOf(s), Deployment: s.Deployment,
+		TemporalNamespace: TemporalNamespace(s), Identity: s.Environment.ManagerIdentity}
 }
 
 // proposeLowering looks at the rows that take traffic back, while the spec cannot be used. What is broken stays what
@@ -274,5 +283,6 @@ func (v *view) proposeRest(p *rollout.Proposal) {
 
 // beside is what there is to say while the spec cannot be used: that first, then what else happens.
 func (v *view) beside(message string) rollout.State {
-	return rollout.State{Reason: v.unusable.Reason, Message: rollout.Beside(v.unusable.Message, message), Stalled: true, Meanwhile: message}
+	return rollout.State{Reason: v.unusable.Reason, Message: rollout.Beside(v.unusable.Message, message), Stalled: true,
+		Meanwhile: message}
 }

@@ -74,7 +74,8 @@ func (v *view) unmoved() bool { return v.rec.Basis != nil && basisConfig(*v.rec.
 // spec in Git is now: then nothing was left behind there, and nothing that it says of builds and the routing is about
 // this one.
 func (v *view) startsAnew() bool {
-	return v.s.Spec != nil && v.s.SpecPath != "" && len(v.rec.Versions) == 0 && v.rec.MinReader <= v1alpha1.RecordFormat &&
+	return v.s.Spec != nil && v.s.SpecPath != "" && len(v.rec.Versions) == 0 &&
+		v.rec.MinReader <= v1alpha1.RecordFormat &&
 		(v.rec.TemporalNamespace != v.s.Spec.Spec.WorkerOptions.TemporalNamespace || v.anotherServer())
 }
 
@@ -89,7 +90,8 @@ func (v *view) personsHold() *v1alpha1.Hold {
 // newSpec reports whether the spec asks for something else than when the record was written.
 func (v *view) newSpec() bool {
 	was := v.rec.Target
-	return was != nil && v.target != nil && (was.BuildID != v.target.BuildID || was.TemplateHash != v.target.TemplateHash)
+	return was != nil && v.target != nil && (was.BuildID != v.target.BuildID ||
+		was.TemplateHash != v.target.TemplateHash)
 }
 
 // readable reports whether Temporal was read.
@@ -112,14 +114,16 @@ func (v *view) findTarget() *rollout.Target {
 		return nil
 	}
 	id, from := rollout.BuildIDFor(v.spec.Spec, v.rec.Versions)
-	t := &rollout.Target{BuildID: id, BuildIDFrom: from, TemplateHash: rollout.TemplateHash(v.spec.Spec), Attempt: 1, Since: v.now}
+	t := &rollout.Target{BuildID: id, BuildIDFrom: from, TemplateHash: rollout.TemplateHash(v.spec.Spec), Attempt: 1,
+		Since: v.now}
 	if r := v.recorded(id); r != nil {
 		t.Deployment = r.Deployment
 		t.Attempt = r.Attempts + 1
 	} else {
 		t.Deployment = rollout.DeploymentName(v.s.Deployment.Name, id, v.takenNames())
 	}
-	if was := v.rec.Target; was != nil && was.BuildID == t.BuildID && was.TemplateHash == t.TemplateHash && !v.retried(t) {
+	if was := v.rec.Target; was != nil && was.BuildID == t.BuildID && was.TemplateHash == t.TemplateHash &&
+		!v.retried(t) {
 		t.Attempt, t.Since = was.Attempt, was.Since.Time
 	}
 	t.Status = v.status(id)
@@ -157,7 +161,9 @@ func (v *view) everRouted(buildID string) bool {
 	if r := v.recorded(buildID); r != nil && !r.RoutedAt.IsZero() {
 		return true
 	}
-	if slices.ContainsFunc(v.promotions, func(p v1alpha1.Promotion) bool { return p.BuildID == buildID && !v.earlierLife(p) }) {
+	if slices.ContainsFunc(v.promotions, func(p v1alpha1.Promotion) bool {
+		return p.BuildID == buildID && !v.earlierLife(p)
+	}) {
 		return true
 	}
 	o := v.obs.Version(buildID)
@@ -213,7 +219,8 @@ func (v *view) hold() *v1alpha1.Hold {
 		return v.rejection()
 	}
 	passing := h.Kind == v1alpha1.HoldDrift || h.Kind == v1alpha1.HoldRejected
-	if passing && v.target != nil && (h.BuildID != v.target.BuildID || v.newSpec() || h.Kind == v1alpha1.HoldDrift && v.promotedByHand()) {
+	if passing && v.target != nil && (h.BuildID != v.target.BuildID || v.newSpec() ||
+		h.Kind == v1alpha1.HoldDrift && v.promotedByHand()) {
 		return nil
 	}
 	return h
@@ -221,7 +228,8 @@ func (v *view) hold() *v1alpha1.Hold {
 
 // promotedByHand reports whether it is for a person to promote the target, and it is current.
 func (v *view) promotedByHand() bool {
-	return v.spec != nil && v.spec.Spec.Rollout.Strategy == v1alpha1.Manual && v.readable() && v.target.BuildID == v.actual.Current
+	return v.spec != nil && v.spec.Spec.Rollout.Strategy == v1alpha1.Manual && v.readable() &&
+		v.target.BuildID == v.actual.Current
 }
 
 func desiredConfig(d v1alpha1.DesiredRouting) rollout.RoutingConfig {
@@ -243,7 +251,8 @@ func desiredOf(c rollout.RoutingConfig) v1alpha1.DesiredRouting {
 func basisOf(c rollout.RoutingConfig) *v1alpha1.RoutingBasis {
 	b := &v1alpha1.RoutingBasis{
 		Current: c.Current, CurrentChangedAt: v1alpha1.NewTime(c.CurrentChangedAt), Revision: c.Revision,
-		RampingChangedAt: v1alpha1.NewTime(c.RampingChangedAt), PercentageChangedAt: v1alpha1.NewTime(c.PercentageChangedAt),
+		RampingChangedAt:    v1alpha1.NewTime(c.RampingChangedAt),
+		PercentageChangedAt: v1alpha1.NewTime(c.PercentageChangedAt),
 	}
 	if c.HasRamp {
 		b.Ramping = &v1alpha1.DesiredRamp{BuildID: c.Ramping, Percentage: percent(c.Percentage)}
@@ -253,7 +262,8 @@ func basisOf(c rollout.RoutingConfig) *v1alpha1.RoutingBasis {
 
 func basisConfig(b v1alpha1.RoutingBasis) rollout.RoutingConfig {
 	c := desiredConfig(v1alpha1.DesiredRouting{Current: b.Current, Ramping: b.Ramping})
-	c.CurrentChangedAt, c.RampingChangedAt, c.PercentageChangedAt = b.CurrentChangedAt.Time, b.RampingChangedAt.Time, b.PercentageChangedAt.Time
+	c.CurrentChangedAt, c.RampingChangedAt, c.PercentageChangedAt = b.CurrentChangedAt.Time, b.RampingChangedAt.Time,
+		b.PercentageChangedAt.Time
 	c.Revision = b.Revision
 	return c
 }

@@ -68,8 +68,10 @@ func Changes(before, after *rollout.Snapshot) []string {
 	}{
 		{ThroughSpec, !reflect.DeepEqual(before.Spec, after.Spec)},
 		{ThroughPath, before.SpecPath != after.SpecPath},
-		{ThroughConnection, !reflect.DeepEqual(before.Connection, after.Connection) || !reflect.DeepEqual(before.LastConnection, after.LastConnection)},
-		{ThroughResources, !reflect.DeepEqual(before.Resources, after.Resources) || !reflect.DeepEqual(before.ResourcesProblem, after.ResourcesProblem)},
+		{ThroughConnection, !reflect.DeepEqual(before.Connection, after.Connection) ||
+			!reflect.DeepEqual(before.LastConnection, after.LastConnection)},
+		{ThroughResources, !reflect.DeepEqual(before.Resources, after.Resources) ||
+			!reflect.DeepEqual(before.ResourcesProblem, after.ResourcesProblem)},
 		{ThroughProblems, !reflect.DeepEqual(before.Problems, after.Problems)},
 		{ThroughReferences, after.LosesReferences()},
 	} {
@@ -166,7 +168,9 @@ func kindOf(in Input, p report.Previewed) report.ChangeKind {
 	case retired(in.After) && !retired(in.Before):
 		return report.ChangeRetire
 	}
-	made := slices.ContainsFunc(versions(in.After.Record), func(v v1alpha1.RecordedVersion) bool { return v.BuildID == p.To })
+	made := slices.ContainsFunc(versions(in.After.Record), func(v v1alpha1.RecordedVersion) bool {
+		return v.BuildID == p.To
+	})
 	known := in.Before != nil && in.Before.Spec != nil
 	switch {
 	case known && p.From == p.To && len(p.Files) == 0:
@@ -196,7 +200,8 @@ func then(p report.Previewed) string {
 	switch p.Change {
 	case report.ChangeNew:
 		if p.From != "" {
-			return "Nothing of it is in Git yet but its spec: this is its first version, which becomes current once its workers poll."
+			return "Nothing of it is in Git yet but its spec: this is its first version, which becomes current once " +
+				"its workers poll."
 		}
 		return "A new worker deployment: its first version is created, and becomes current once its workers poll."
 	case report.ChangeVersion:
@@ -206,14 +211,16 @@ func then(p report.Previewed) string {
 	case report.ChangeUpdate:
 		return "No new version: its workers are changed in place, by Kubernetes' rolling update."
 	case report.ChangeStrategy:
-		return "No manifest changes, only how versions are rolled out and ended. The timetable is that of the next version, whose image is made up."
+		return "No manifest changes, only how versions are rolled out and ended. The timetable is that of the next " +
+			"version, whose image is made up."
 	case report.ChangeRetire:
 		return "It is retired: its traffic is taken away, and its versions are removed once nothing needs them."
 	case report.ChangeGone:
 		if !recorded {
 			return "Its spec is gone. Git has nothing else of it, so nothing happens."
 		}
-		return "Its spec is gone: the bot holds and reports it, nothing moves, nothing is removed, and its versions go on running. To end it, retire it " +
+		return "Its spec is gone: the bot holds and reports it, nothing moves, nothing is removed, and its versions " +
+			"go on running. To end it, retire it " +
 			"first (the annotation " + rollout.AnnotationRetire + " on the spec, or the command rampart retire)."
 	case report.ChangeBroken:
 		return "Its spec cannot be used: what runs is kept, and no version gets more traffic until it is mended."

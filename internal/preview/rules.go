@@ -66,8 +66,8 @@ func (l *listener) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Prop
 // advances reports whether an action is part of what a spec asks for, and not of what becomes of others later.
 func advances(k rollout.ActionKind) bool {
 	switch k {
-	case rollout.CreateVersion, rollout.UpdateVersion, rollout.ScaleVersion, rollout.Restore, rollout.StartGate, rollout.Ramp, rollout.Promote,
-		rollout.Continue, rollout.Unroute:
+	case rollout.CreateVersion, rollout.UpdateVersion, rollout.ScaleVersion, rollout.Restore, rollout.StartGate,
+		rollout.Ramp, rollout.Promote, rollout.Continue, rollout.Unroute:
 		return true
 	}
 	return false
@@ -89,7 +89,8 @@ func spans(t *rollout.Timetable) map[ruleKey]span {
 		now := map[ruleKey]bool{}
 		for _, h := range e.Held {
 			for _, f := range h.Verdict.Findings {
-				if f.Waived == "" && advances(h.Action.Kind) && f.Effect.Strictness() >= rollout.RequireApproval.Strictness() {
+				if f.Waived == "" && advances(h.Action.Kind) &&
+					f.Effect.Strictness() >= rollout.RequireApproval.Strictness() {
 					now[ruleKey{f.Package, f.Rule, f.Effect}] = true
 				}
 			}
@@ -179,7 +180,8 @@ func compareKeys(a, b ruleKey) int {
 }
 
 func newFinding(h heard) report.PreviewFinding {
-	return report.PreviewFinding{Package: h.finding.Package, Rule: h.finding.Rule, Effect: h.finding.Effect, Message: h.finding.Message,
+	return report.PreviewFinding{Package: h.finding.Package, Rule: h.finding.Rule, Effect: h.finding.Effect,
+		Message:  h.finding.Message,
 		Location: h.finding.Location, Action: string(h.action.Kind) + " " + h.action.BuildID, Waived: h.finding.Waived}
 }
 
@@ -201,8 +203,10 @@ func (l *listener) unseen(ctx context.Context, places *places, out *report.Previ
 			}
 			if seen := places.evidence(r); len(seen) > 0 {
 				there[r.Rule] = true
-				out.Unknown = append(out.Unknown, report.PreviewFinding{Package: r.Package, Rule: r.Rule, Location: r.Clauses[0].Location,
-					Message: "goes by " + strings.Join(seen, ", ") + ", which is not known here", Action: string(h.action.Kind) + " " + h.action.BuildID})
+				out.Unknown = append(out.Unknown, report.PreviewFinding{Package: r.Package, Rule: r.Rule,
+					Location: r.Clauses[0].Location,
+					Message:  "goes by " + strings.Join(seen, ", ") + ", which is not known here",
+					Action:   string(h.action.Kind) + " " + h.action.BuildID})
 			}
 		}
 	}
@@ -229,7 +233,9 @@ func (p *places) evidence(r *rollout.RuleExplanation) []string {
 			opaque = opaque && len(x.Values) == 0
 		}
 		for _, part := range append([]string{commit}, observed...) {
-			named := slices.ContainsFunc(names, func(v rollout.NamedValue) bool { return isBelow(v.Name, "input."+part) })
+			named := slices.ContainsFunc(names, func(v rollout.NamedValue) bool {
+				return isBelow(v.Name, "input."+part)
+			})
 			if named || opaque && !ours(c.Location) && p.policies.ClauseLooksAt(r.Package, c.Location, part) {
 				found["input."+part] = true
 			}
@@ -249,7 +255,8 @@ func isBelow(name, part string) bool {
 // beyondGit reports whether a rule that fired goes by what there is only after a merge.
 func (p *places) beyondGit(r *rollout.RuleExplanation) bool {
 	return r != nil && slices.ContainsFunc(r.Clauses, func(c rollout.ClauseExplanation) bool {
-		return c.Outcome != rollout.RulePassed && c.Outcome != rollout.RuleIdle && p.policies.ClauseLooksAt(r.Package, c.Location, commit)
+		return c.Outcome != rollout.RulePassed && c.Outcome != rollout.RuleIdle &&
+			p.policies.ClauseLooksAt(r.Package, c.Location, commit)
 	})
 }
 

@@ -35,7 +35,8 @@ func NewTarget(s rollout.Snapshot) (Target, error) {
 		return Target{}, fmt.Errorf("%s: %s", s.Deployment, p.Message)
 	}
 	if s.Connection == nil {
-		return Target{}, &NoConnectionError{s.Deployment.String(), s.Spec.Spec.WorkerOptions.ConnectionRef.In(s.Deployment.Namespace)}
+		return Target{}, &NoConnectionError{s.Deployment.String(),
+			s.Spec.Spec.WorkerOptions.ConnectionRef.In(s.Deployment.Namespace)}
 	}
 	plan := targetPlan(s)
 	buildID := plan.Versions[0].BuildID
@@ -85,8 +86,8 @@ func targetPlan(s rollout.Snapshot) rollout.Plan {
 	at := slices.IndexFunc(versions, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == id })
 	switch {
 	case at < 0:
-		versions = append(versions, v1alpha1.RecordedVersion{BuildID: id, BuildIDFrom: from, TemplateHash: hash, Guard: v1alpha1.GuardOn,
-			Deployment: rollout.DeploymentName(s.Deployment.Name, id, taken)})
+		versions = append(versions, v1alpha1.RecordedVersion{BuildID: id, BuildIDFrom: from, TemplateHash: hash,
+			Guard: v1alpha1.GuardOn, Deployment: rollout.DeploymentName(s.Deployment.Name, id, taken)})
 		at = len(versions) - 1
 		write.Op = rollout.RenderVersion
 	case versions[at].TemplateHash != hash:
@@ -96,7 +97,8 @@ func targetPlan(s rollout.Snapshot) rollout.Plan {
 		write.Op = rollout.ReconnectVersion
 	}
 	write.Replicas = rollout.ReplicasFor(spec.Replicas, versions[at].Replicas)
-	write.Pools = rollout.PoolSubject{Deployment: s.Deployment.Name, BuildID: id, Have: versions[at].Pools, Taken: taken}.Pools(spec.Pools)
+	write.Pools = rollout.PoolSubject{Deployment: s.Deployment.Name, BuildID: id, Have: versions[at].Pools,
+		Taken: taken}.Pools(spec.Pools)
 	versions[at].Pools = write.Pools
 	write.Resources = targetResources(&s, record, versions[at])
 	versions[at].Resources = rollout.WithResources(versions[at].Resources, write.Resources)
@@ -110,7 +112,8 @@ func targetPlan(s rollout.Snapshot) rollout.Plan {
 
 // targetResources are the changes of the target's objects made from templates. What it is beside the target is what the
 // record desires.
-func targetResources(s *rollout.Snapshot, record v1alpha1.RoutingSpec, target v1alpha1.RecordedVersion) []rollout.ResourceWrite {
+func targetResources(s *rollout.Snapshot, record v1alpha1.RoutingSpec,
+	target v1alpha1.RecordedVersion) []rollout.ResourceWrite {
 	of := rollout.ResourceSubject{Have: target.Resources, States: []v1alpha1.VersionState{v1alpha1.StateTarget},
 		Pods: rollout.PodsWanted, Replicas: target.Replicas}
 	if record.Desired.Current == target.BuildID {

@@ -31,7 +31,8 @@ func (l *look) vet(ctx context.Context, x *rollout.Decision, was gitops.Proposed
 	}
 	if was, there := l.approvers[n]; !there || was != is {
 		l.approvers[n], l.news = is, true
-		l.Log.InfoContext(ctx, "approval looked at", "deployment", n.String(), "by", is.By, "other", string(is.Other), "why", is.Why)
+		l.Log.InfoContext(ctx, "approval looked at", "deployment", n.String(), "by", is.By, "other", string(is.Other),
+			"why", is.Why)
 	}
 	return nil
 }
@@ -42,7 +43,9 @@ func (l *look) approver(ctx context.Context, x *rollout.Decision, was gitops.Pro
 	unknown := func(why string) (rollout.Approver, bool, error) {
 		return rollout.Approver{Routing: ask.Routing, Why: why}, true, nil
 	}
-	c, found, err := l.Branches.ApprovalIn(ctx, l.world.Environment, x.Plan.Dir, func(rec v1alpha1.RoutingSpec) bool { return plan.HasApproval(rec, ask) })
+	c, found, err := l.Branches.ApprovalIn(ctx, l.world.Environment, x.Plan.Dir, func(rec v1alpha1.RoutingSpec) bool {
+		return plan.HasApproval(rec, ask)
+	})
 	if err != nil {
 		return rollout.Approver{}, false, err
 	}
@@ -74,7 +77,8 @@ func (l *look) approver(ctx context.Context, x *rollout.Decision, was gitops.Pro
 }
 
 // merger says who merged a pull request, or approved it as it was merged, beside the accounts of those who asked.
-func (l *look) merger(ctx context.Context, ask rollout.ApproverAsk, details forge.Details) (rollout.Approver, bool, error) {
+func (l *look) merger(ctx context.Context, ask rollout.ApproverAsk,
+	details forge.Details) (rollout.Approver, bool, error) {
 	var asked []string
 	for _, c := range ask.AskedIn {
 		people, err := l.Forge.Authors(ctx, c.Commit)
@@ -83,7 +87,8 @@ func (l *look) merger(ctx context.Context, ask rollout.ApproverAsk, details forg
 		}
 		if len(people) == 0 || people[0].Login == "" {
 			return rollout.Approver{Routing: ask.Routing, By: details.ClosedBy.Login,
-				Why: fmt.Sprintf("the forge knows no account of %s, who asked for it in commit %.10s", c.Author, c.Commit)}, true, nil
+				Why: fmt.Sprintf("the forge knows no account of %s, who asked for it in commit %.10s", c.Author,
+					c.Commit)}, true, nil
 		}
 		for _, p := range people {
 			if p.Login != "" {

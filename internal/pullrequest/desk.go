@@ -23,7 +23,8 @@ type Branches interface {
 	Withdraw(ctx context.Context, was gitops.Proposed) error
 	ProposeCommit(ctx context.Context, commit rollout.Commit, gist gitops.Gist) (gitops.Proposed, error)
 	ProposedCommit(ctx context.Context, environment string) (gitops.Proposed, error)
-	ApprovalIn(ctx context.Context, env v1alpha1.Environment, dir string, has func(v1alpha1.RoutingSpec) bool) (rollout.ApprovalCommit, bool, error)
+	ApprovalIn(ctx context.Context, env v1alpha1.Environment, dir string,
+		has func(v1alpha1.RoutingSpec) bool) (rollout.ApprovalCommit, bool, error)
 }
 
 // Config is what a Desk works with.
@@ -85,26 +86,27 @@ type environment struct {
 
 // file is what was last seen and written of one worker deployment's pull request.
 type file struct {
-	seen        forge.PullRequest
-	at          time.Time         // seen
-	before      forge.PullRequest // that it took the place of, as long as that has no link to it
-	written     string            // title and body
-	when        time.Time         // written
-	status      string            // the commit that has one, and what it says
-	finished    int64             // the pull request for which all steps of opening one are done
-	ordered     string            // what is to be merged by itself: see order; nothing, or "" where that is not known
-	tried       string            // the commit that could not be merged yet
-	last        time.Time         // that it was tried
-	pause, wait time.Duration     // how long nothing is tried then, and how long in fact: less where something happened at the forge
-	left        string            // the commit of others that is left alone
-	ended       int64             // the closed pull request that says why it is closed
-	trouble     string            // that was told last
-	until       time.Time         // when it is tried again, after it was refused
-	merged      int64             // the pull request that was seen merged
-	current     string            // the tip that is up to date, and the base that it is up to date with
-	title       string            // of what was proposed
-	vetting     string            // the routing.yaml whose approval is asked about
-	asked       time.Time         // about that for the first time
+	seen     forge.PullRequest
+	at       time.Time         // seen
+	before   forge.PullRequest // that it took the place of, as long as that has no link to it
+	written  string            // title and body
+	when     time.Time         // written
+	status   string            // the commit that has one, and what it says
+	finished int64             // the pull request for which all steps of opening one are done
+	ordered  string            // what is to be merged by itself: see order; nothing, or "" where that is not known
+	tried    string            // the commit that could not be merged yet
+	last     time.Time         // that it was tried
+	// how long nothing is tried then, and how long in fact: less where something happened at the forge
+	pause, wait time.Duration
+	left        string    // the commit of others that is left alone
+	ended       int64     // the closed pull request that says why it is closed
+	trouble     string    // that was told last
+	until       time.Time // when it is tried again, after it was refused
+	merged      int64     // the pull request that was seen merged
+	current     string    // the tip that is up to date, and the base that it is up to date with
+	title       string    // of what was proposed
+	vetting     string    // the routing.yaml whose approval is asked about
+	asked       time.Time // about that for the first time
 }
 
 // New makes a Desk.
@@ -143,7 +145,9 @@ func (d *Desk) Propose(ctx context.Context, world rollout.EnvironmentWorld, deci
 	name := world.Environment.Name
 	e := d.environment(name)
 	d.outputIsDone(ctx, e, world)
-	asks := slices.ContainsFunc(decisions, func(x *rollout.Decision) bool { return x.Plan.Review != nil || x.Plan.Approving != nil })
+	asks := slices.ContainsFunc(decisions, func(x *rollout.Decision) bool {
+		return x.Plan.Review != nil || x.Plan.Approving != nil
+	})
 	if !asks && e.looked && !e.open || d.Now().Before(d.until) {
 		return false
 	}
@@ -162,7 +166,8 @@ func (d *Desk) Propose(ctx context.Context, world rollout.EnvironmentWorld, deci
 func (d *Desk) environment(name string) *environment {
 	e := d.environments[name]
 	if e == nil {
-		e = &environment{reviews: map[rollout.Name]rollout.Review{}, approvers: map[rollout.Name]rollout.Approver{}, files: map[rollout.Name]*file{}}
+		e = &environment{reviews: map[rollout.Name]rollout.Review{}, approvers: map[rollout.Name]rollout.Approver{},
+			files: map[rollout.Name]*file{}}
 		d.environments[name] = e
 	}
 	return e
@@ -315,7 +320,8 @@ func (l *look) ask(ctx context.Context, x *rollout.Decision, was gitops.Proposed
 	if was, err = l.over(ctx, was, pull); err != nil {
 		return err
 	}
-	about := l.about(n, recorded, pull) || pull.Number != 0 && was.ID == id && pull.HeadCommit != "" && pull.HeadCommit == was.Tip
+	about := l.about(n, recorded, pull) || pull.Number != 0 && was.ID == id && pull.HeadCommit != "" &&
+		pull.HeadCommit == was.Tip
 	if about && pull.State == forge.StateClosed {
 		by, err := l.closedBy(ctx, pull.Number)
 		if err != nil {
@@ -351,10 +357,10 @@ func (l *look) ask(ctx context.Context, x *rollout.Decision, was gitops.Proposed
 			return err
 		}
 	}
-	tip, err := l.propose(ctx, f, was, gitops.Proposal{Environment: l.world.Environment, Deployment: n, ID: id, Dir: x.Plan.Dir,
-		Message: title + "\n\nMerging this approves it: it is decided again before anything is done.",
-		Edit:    func(routing []byte) ([]byte, error) { return l.Edit(routing, *x.Plan.Review) },
-		Same:    func(was, is []byte) bool { return open && !superseded && l.Same(was, is) && l.reviewed(ctx, pull) }})
+	tip, err := l.propose(ctx, f, was, gitops.Proposal{Environment: l.world.Environment, Deployment: n, ID: id,
+		Dir: x.Plan.Dir, Message: title + "\n\nMerging this approves it: it is decided again before anything is done.",
+		Edit: func(routing []byte) ([]byte, error) { return l.Edit(routing, *x.Plan.Review) },
+		Same: func(was, is []byte) bool { return open && !superseded && l.Same(was, is) && l.reviewed(ctx, pull) }})
 	if err != nil {
 		return err
 	}
@@ -370,7 +376,8 @@ func (l *look) ask(ctx context.Context, x *rollout.Decision, was gitops.Proposed
 	f.see(pull)
 	f.title, said.URL = title, pull.URL
 	l.know(n, said)
-	return errors.Join(l.finish(ctx, n, f), l.link(ctx, f), l.update(ctx, f, x), l.status(ctx, f, tip, forge.Status{State: forge.StatusSuccess, Description: allowed}), l.merge(ctx, f, tip))
+	return errors.Join(l.finish(ctx, n, f), l.link(ctx, f), l.update(ctx, f, x),
+		l.status(ctx, f, tip, forge.Status{State: forge.StatusSuccess, Description: allowed}), l.merge(ctx, f, tip))
 }
 
 // reviewed reports whether somebody approved a pull request, or may have: who did would be asked once more by another
@@ -410,7 +417,8 @@ func (l *look) update(ctx context.Context, f *file, x *rollout.Decision) error {
 	l.updates++
 	title, body := f.title, l.Body(ctx, l.world, x)
 	text := title + "\n" + body
-	same := strings.TrimSpace(strings.ReplaceAll(f.seen.Body, "\r\n", "\n")) == strings.TrimSpace(body) && f.seen.Title == title
+	same := strings.TrimSpace(strings.ReplaceAll(f.seen.Body, "\r\n", "\n")) == strings.TrimSpace(body) &&
+		f.seen.Title == title
 	if f.written != text && (f.written != "" || !same) {
 		if err := l.Forge.Update(ctx, f.seen.Number, forge.Change{Title: title, Body: body}); err != nil {
 			return err
@@ -421,7 +429,8 @@ func (l *look) update(ctx context.Context, f *file, x *rollout.Decision) error {
 }
 
 // withdraw takes back a proposal that is not made any more.
-func (l *look) withdraw(ctx context.Context, n rollout.Name, was gitops.Proposed, status *v1alpha1.WorkerDeploymentStatus) error {
+func (l *look) withdraw(ctx context.Context, n rollout.Name, was gitops.Proposed,
+	status *v1alpha1.WorkerDeploymentStatus) error {
 	if f := l.file(n); !was.Theirs {
 		f.at = time.Time{} // it may be merged since
 	} else if f.left == was.Tip && l.Now().Sub(f.at) < l.LookEvery {

@@ -114,7 +114,8 @@ func (l *look) keepsWaiting(ctx context.Context, x *rollout.Decision, was gitops
 	}
 	f, held := l.file(x.Plan.Deployment), !was.Theirs && heldByPolicy(x)
 	if held {
-		if err := l.status(ctx, f, was.Tip, forge.Status{State: forge.StatusPending, Description: heldBack}); err != nil {
+		if err := l.status(ctx, f, was.Tip, forge.Status{State: forge.StatusPending,
+			Description: heldBack}); err != nil {
 			return err
 		}
 	}
@@ -144,14 +145,16 @@ const (
 	heldBack  = "policy holds it for now: merged now, it would be put back"
 	allowed   = "policy allows it, once it is approved"
 	leftAlone = "it has commits of others and is left alone; what is merged is decided again"
-	outdated  = "it has commits of others, and is about an earlier proposal: close its pull request to see what is proposed now"
+	outdated  = "it has commits of others, and is about an earlier proposal: close its pull request to see what " +
+		"is proposed now"
 )
 
 // leave leaves a branch to those who changed it: it says so, and takes back the order to merge it by itself.
 func (l *look) leave(ctx context.Context, n rollout.Name, was gitops.Proposed, say forge.Status) error {
 	f := l.file(n)
 	if f.status != was.Tip+" "+say.Description {
-		l.Log.InfoContext(ctx, "proposal left alone", "deployment", n.String(), "branch", was.Branch, "commit", was.Tip, "why", say.Description)
+		l.Log.InfoContext(ctx, "proposal left alone", "deployment", n.String(), "branch", was.Branch, "commit", was.Tip,
+			"why", say.Description)
 	}
 	return errors.Join(l.notByItself(ctx, f), l.status(ctx, f, was.Tip, say))
 }

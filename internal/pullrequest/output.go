@@ -23,7 +23,8 @@ func (d *Desk) ProposeCommit(ctx context.Context, commit rollout.Commit) error {
 		return err
 	}
 	e.output = true
-	l := &look{Desk: d, environment: e, world: rollout.EnvironmentWorld{Environment: commit.Environment, Base: commit.Base}}
+	l := &look{Desk: d, environment: e, world: rollout.EnvironmentWorld{Environment: commit.Environment,
+		Base: commit.Base}}
 	switch {
 	case d.Now().Before(d.until), d.Now().Before(l.file(output).until):
 	case is.Theirs:

@@ -22,14 +22,17 @@ const (
 
 // pull gives the open pull request of a proposal's branch, or the newest one that changed since; its zero value where
 // there is none.
-func (l *look) pull(ctx context.Context, n rollout.Name, was gitops.Proposed, since time.Time) (forge.PullRequest, error) {
-	return l.newest(ctx, l.file(n), gitops.Proposed{Branch: rollout.ProposalBranch(l.world.Environment.Name, n), Tip: was.Tip}, since)
+func (l *look) pull(ctx context.Context, n rollout.Name, was gitops.Proposed,
+	since time.Time) (forge.PullRequest, error) {
+	return l.newest(ctx, l.file(n), gitops.Proposed{Branch: rollout.ProposalBranch(l.world.Environment.Name, n),
+		Tip: was.Tip}, since)
 }
 
 // newest gives the open pull request of a branch, or the newest one that changed since. One that goes to another branch
 // than the bot's do is not the bot's, and neither what it says nor what becomes of it means anything.
 func (l *look) newest(ctx context.Context, f *file, was gitops.Proposed, since time.Time) (forge.PullRequest, error) {
-	if l.LookEvery > 0 && f.seen.Number != 0 && f.seen.State == forge.StateOpen && l.Now().Sub(f.at) < l.LookEvery && f.seen.HeadCommit == was.Tip &&
+	if l.LookEvery > 0 && f.seen.Number != 0 && f.seen.State == forge.StateOpen && l.Now().Sub(f.at) < l.LookEvery &&
+		f.seen.HeadCommit == was.Tip &&
 		f.seen.Base == l.base() {
 		return f.seen, nil
 	}
@@ -155,7 +158,8 @@ func (l *look) finish(ctx context.Context, n rollout.Name, f *file) error {
 		approved := func(login string) bool { // who is asked once more may have to approve once more
 			return slices.ContainsFunc(details.Approvals, func(a forge.Approval) bool { return a.By.Login == login })
 		}
-		err = l.Forge.Update(ctx, pull.Number, forge.Change{Reviewers: slices.DeleteFunc(slices.Clone(asked.Reviewers), approved), Teams: asked.Teams, Label: asked.Labels})
+		err = l.Forge.Update(ctx, pull.Number, forge.Change{Reviewers: slices.DeleteFunc(slices.Clone(asked.Reviewers),
+			approved), Teams: asked.Teams, Label: asked.Labels})
 		if forge.Later(err) {
 			return err
 		}

@@ -40,7 +40,8 @@ type groupKey struct {
 }
 
 func (k groupKey) compare(o groupKey) int {
-	return cmp.Or(strings.Compare(k.environment, o.environment), strings.Compare(k.namespace, o.namespace), strings.Compare(k.connection, o.connection))
+	return cmp.Or(strings.Compare(k.environment, o.environment), strings.Compare(k.namespace, o.namespace),
+		strings.Compare(k.connection, o.connection))
 }
 
 // group is the due worker deployments of an environment in one Temporal namespace, and what was decided about them.
@@ -171,7 +172,9 @@ func (r *Reconciler) assess(ctx context.Context, tip reading, groups []*group) i
 			return r.proposes(rollout.Commit{Environment: env.Environment})
 		}
 		environments := slices.Clone(tip.World.Environments)
-		slices.SortStableFunc(environments, func(a, b rollout.EnvironmentWorld) int { return first(!undivided(a), !undivided(b)) })
+		slices.SortStableFunc(environments, func(a, b rollout.EnvironmentWorld) int {
+			return first(!undivided(a), !undivided(b))
+		})
 		for _, env := range environments {
 			name, over := env.Environment.Name, over
 			if undivided(env) { // it waits for all of its groups, after the commits of others
@@ -228,7 +231,8 @@ func (r *Reconciler) wait(over context.Context, groups []*group) {
 func (r *Reconciler) start(ctx context.Context, groups []*group) {
 	for _, g := range groups {
 		if r.running.groups == nil {
-			r.running.groups, r.running.slow, r.running.members = map[groupKey]*group{}, map[groupKey]bool{}, map[resync.Key]bool{}
+			r.running.groups, r.running.slow, r.running.members = map[groupKey]*group{}, map[groupKey]bool{},
+				map[resync.Key]bool{}
 		}
 		for key := range g.members() {
 			r.running.members[key] = true
@@ -382,7 +386,8 @@ func (r *Reconciler) delete(ctx context.Context, g *group) {
 				r.notDone(ctx, d, &g.report, fmt.Errorf("delete version %s: %w", id, err))
 				continue
 			}
-			r.Log.InfoContext(ctx, "asked to delete version", "deployment", d.Plan.Deployment.String(), "buildID", id, "refused", done.Refused)
+			r.Log.InfoContext(ctx, "asked to delete version", "deployment", d.Plan.Deployment.String(), "buildID", id,
+				"refused", done.Refused)
 			answers = append(answers, done)
 		}
 		if len(answers) > 0 {

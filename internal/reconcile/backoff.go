@@ -52,7 +52,8 @@ func (b *backoffs) note(name string, now time.Time, err error) {
 	}
 	p := (*b)[name]
 	if p == nil {
-		p = &pause{ExponentialBackOff: &backoff.ExponentialBackOff{InitialInterval: firstPause, MaxInterval: maxPause, Multiplier: 2, RandomizationFactor: 0.1}}
+		p = &pause{ExponentialBackOff: &backoff.ExponentialBackOff{InitialInterval: firstPause, MaxInterval: maxPause,
+			Multiplier: 2, RandomizationFactor: 0.1}}
 		p.Reset()
 		(*b)[name] = p
 	}

@@ -56,8 +56,8 @@ func (r *Reconciler) notOurs() error {
 	if since.IsZero() || r.Now().Sub(since) < grace {
 		return nil
 	}
-	return fmt.Errorf("%w: it has refused the bot since %s, for more than %s, so nothing is touched", rollout.ErrNotOurs,
-		since.UTC().Format(time.RFC3339), grace)
+	return fmt.Errorf("%w: it has refused the bot since %s, for more than %s, so nothing is touched",
+		rollout.ErrNotOurs, since.UTC().Format(time.RFC3339), grace)
 }
 
 // noteSeen notes routings that were read while the repository could be read.
@@ -140,7 +140,8 @@ func (r *Reconciler) refuseBlind(g *group, d *rollout.Decision) string {
 	case judged:
 		return "somebody moved it since the bot read or set it last"
 	}
-	return fmt.Sprintf("the repository was read last at %s, more than %s ago", g.since.UTC().Format(time.RFC3339), blindAge)
+	return fmt.Sprintf("the repository was read last at %s, more than %s ago", g.since.UTC().Format(time.RFC3339),
+		blindAge)
 }
 
 // isAsSeen reports whether the routing is what it was when it was read or set last. Of a routing that this run did not
@@ -178,7 +179,8 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report, waited bool
 		r.drain(name, report)            // what cannot be committed now is decided again
 		known := slices.Clone(env.Known) // those that waited come first
 		slices.SortStableFunc(known, func(a, b *rollout.Known) int {
-			since, other := r.resync.Waiting(resync.Key{Env: name, Name: a.Deployment}), r.resync.Waiting(resync.Key{Env: name, Name: b.Deployment})
+			since, other := r.resync.Waiting(resync.Key{Env: name, Name: a.Deployment}),
+				r.resync.Waiting(resync.Key{Env: name, Name: b.Deployment})
 			return cmp.Or(first(!since.IsZero(), !other.IsZero()), since.Compare(other))
 		})
 		for part := range slices.Chunk(known, cmp.Or(r.MaxDue, DefaultMaxDue)) {

@@ -14,7 +14,8 @@ import (
 
 // commit writes what was decided for an environment with one commit, and gives the decisions that it is about. Where
 // the branch is protected, the commit is proposed instead, if the environment asks for that.
-func (r *Reconciler) commit(ctx context.Context, tip reading, env rollout.EnvironmentWorld, decisions []*rollout.Decision, report *Report) ([]*rollout.Decision, error) {
+func (r *Reconciler) commit(ctx context.Context, tip reading, env rollout.EnvironmentWorld,
+	decisions []*rollout.Decision, report *Report) ([]*rollout.Decision, error) {
 	if env.Unrecorded { // its records cannot be read: nothing is written on top of them
 		return decisions, nil
 	}
@@ -35,7 +36,8 @@ func (r *Reconciler) commit(ctx context.Context, tip reading, env rollout.Enviro
 	}
 	if wrote.hash != "" {
 		report.Commits = append(report.Commits, wrote.hash)
-		r.Log.InfoContext(ctx, "committed", "environment", env.Environment.Name, "commit", wrote.hash, "files", len(wrote.commit.Changes))
+		r.Log.InfoContext(ctx, "committed", "environment", env.Environment.Name, "commit", wrote.hash, "files",
+			len(wrote.commit.Changes))
 		r.last = withRecords(r.last, env.Environment.Name, wrote.decisions)
 	}
 	if wrote.hash == "" && raises(wrote.decisions) && !r.unmoved(ctx, env, report) {
@@ -49,7 +51,8 @@ func (r *Reconciler) commit(ctx context.Context, tip reading, env rollout.Enviro
 
 // admit lets rollouts of all groups start one after the other. Where a decision that is made again would lower traffic,
 // the next cycle does it.
-func (r *Reconciler) admit(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision, report *Report) []*rollout.Decision {
+func (r *Reconciler) admit(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision,
+	report *Report) []*rollout.Decision {
 	var out []*rollout.Decision
 	for i, d := range Admit(ctx, r.JudgeFor(env), decisions) {
 		if d.Inputs = decisions[i].Inputs; d.Plan.Lower != nil && !d.Acted {
@@ -116,19 +119,23 @@ func (r *Reconciler) isOld(d *rollout.Decision) bool {
 // Deployments.
 func isNewcomer(d *rollout.Decision) bool {
 	_, starts := starting(d)
-	return starts || slices.ContainsFunc(d.Plan.Versions, func(w rollout.VersionWrite) bool { return w.Op == rollout.RenderVersion })
+	return starts || slices.ContainsFunc(d.Plan.Versions, func(w rollout.VersionWrite) bool {
+		return w.Op == rollout.RenderVersion
+	})
 }
 
 // decideAgain makes decisions again on another tip, on the same observations. Where another question would have to be
 // asked, and where traffic would be lowered, the next cycle does it.
-func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.EnvironmentWorld, moved []*rollout.Decision, report *Report) []*rollout.Decision {
+func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.EnvironmentWorld,
+	moved []*rollout.Decision, report *Report) []*rollout.Decision {
 	var rows []*rollout.Known
 	for _, d := range moved {
 		rows = append(rows, tip.row(keyOf(d)))
 	}
 	loaded, err := r.load(ctx, tip, env, rows)
 	if err != nil {
-		r.Log.WarnContext(ctx, "worker deployments could not be read again", "environment", env.Environment.Name, "error", err)
+		r.Log.WarnContext(ctx, "worker deployments could not be read again", "environment", env.Environment.Name,
+			"error", err)
 	}
 	judge, shared, hash := r.JudgeFor(env), r.shared(env), resync.NewConnectionHash()
 	var out []*rollout.Decision
@@ -139,7 +146,8 @@ func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.E
 			continue
 		}
 		s := withObservation(loaded[at], d.Snapshot)
-		same := keyOfGroup(s, hash) == keyOfGroup(d.Snapshot, hash) && reflect.DeepEqual(plan.Ask(s), plan.Ask(d.Snapshot))
+		same := keyOfGroup(s, hash) == keyOfGroup(d.Snapshot, hash) &&
+			reflect.DeepEqual(plan.Ask(s), plan.Ask(d.Snapshot))
 		again := Decide(ctx, judge, s)
 		again.Inputs = resync.InputsOf(&loaded[at], *shared, hash)
 		if !same || again.Plan.Lower != nil || len(again.Plan.Deletions) > 0 || again.Plan.SecondRead {
@@ -153,7 +161,8 @@ func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.E
 
 // leave leaves a worker deployment to the next cycle.
 func (r *Reconciler) leave(ctx context.Context, d *rollout.Decision, report *Report) {
-	r.Log.DebugContext(ctx, "the repository moved: decided again in the next cycle", "deployment", d.Plan.Deployment.String())
+	r.Log.DebugContext(ctx, "the repository moved: decided again in the next cycle", "deployment",
+		d.Plan.Deployment.String())
 	r.resync.Drop(keyOf(d))
 	report.more(r.Now())
 }
@@ -161,7 +170,8 @@ func (r *Reconciler) leave(ctx context.Context, d *rollout.Decision, report *Rep
 // withObservation is a snapshot of the repository with what another one knows from elsewhere.
 func withObservation(s, seen rollout.Snapshot) rollout.Snapshot {
 	s.Now, s.Limits, s.Facts, s.Cluster, s.GateInputs = seen.Now, seen.Limits, seen.Facts, seen.Cluster, seen.GateInputs
-	s.Observation, s.FirstRead, s.NamespaceThere, s.Lost = seen.Observation, seen.FirstRead, seen.NamespaceThere, seen.Lost
+	s.Observation, s.FirstRead, s.NamespaceThere, s.Lost = seen.Observation, seen.FirstRead, seen.NamespaceThere,
+		seen.Lost
 	s.WindowUnread = seen.WindowUnread
 	return s
 }

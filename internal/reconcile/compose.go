@@ -40,10 +40,12 @@ func Render(d *rollout.Decision) Part {
 func curtailed(part Part, why error) Part {
 	d := *part.Decision
 	if d.Plan.Lower != nil {
-		d.Plan.Record, d.Plan.Versions, d.Plan.Status, d.Plan.Spec = render.LoweringRecord(d.Plan, d.Snapshot.Record), nil, nil, nil
+		d.Plan.Record, d.Plan.Versions, d.Plan.Status, d.Plan.Spec = render.LoweringRecord(d.Plan, d.Snapshot.Record),
+			nil, nil, nil
 		d.Plan.Raise, d.Plan.Gates, d.Plan.Batches, d.Plan.Remove = nil, nil, nil, false
 		if files, err := render.Files(d.Plan, d.Snapshot.Record); err == nil && len(files) > 0 {
-			return Part{Decision: &d, Files: files, Curtailed: "render: " + why.Error() + "; that traffic was taken back is written down"}
+			return Part{Decision: &d, Files: files,
+				Curtailed: "render: " + why.Error() + "; that traffic was taken back is written down"}
 		}
 	}
 	part.Refused = "render: " + why.Error()
@@ -51,7 +53,8 @@ func curtailed(part Part, why error) Part {
 }
 
 // Compose renders all decisions of an environment, and its own kustomization.yaml: root is nil if that stays as it is.
-func Compose(env rollout.EnvironmentWorld, decisions []*rollout.Decision) (parts []Part, root *rollout.FileChange, err error) {
+func Compose(env rollout.EnvironmentWorld, decisions []*rollout.Decision) (
+	parts []Part, root *rollout.FileChange, err error) {
 	parts = renderEach(decisions)
 	root, err = rootOf(env, parts)
 	return parts, root, err

@@ -79,8 +79,8 @@ const MaxTries = 8
 // The five stages, each in a file of its name:
 //
 //   - survey reads the branch's tip: which worker deployments there are, and by which files.
-//   - due finds those that need a look: their files changed in Git, their traffic changed in Temporal, their time came, or
-//     they are in the middle of a rollout. It groups them by environment and Temporal namespace.
+//   - due finds those that need a look: their files changed in Git, their traffic changed in Temporal, their time
+//     came, or they are in the middle of a rollout. It groups them by environment and Temporal namespace.
 //   - assess observes Temporal, metrics and pods, and decides by the spec, the record and the policies, all groups
 //     concurrently. It lowers traffic at once, and has Temporal delete versions that Git does not need any more.
 //   - commit writes record, manifests and status, with one commit for each environment: what all of its groups decided
@@ -135,7 +135,8 @@ func (r *Reconciler) Cycle(ctx context.Context) (Report, error) {
 // The decisions may be older than the branch: a late group made them in an earlier cycle, the bot itself committed for
 // another environment, or somebody pushed meanwhile, which the bot's own push shows (rollout.ErrMoved). Then the branch
 // is read again, and those that still hold go on; the others are made again in the next cycle.
-func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, a assessed, report *Report) (newest reading, err error) {
+func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, a assessed,
+	report *Report) (newest reading, err error) {
 	report.merge(a, r)
 	if r.pauses.has(a.environment, r.Now()) { // its last commit failed: traffic was lowered, the rest is decided later
 		report.note(a.decisions...)
@@ -172,7 +173,8 @@ func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, a assessed
 			return tip, err
 		}
 		a.tips = append(a.tips, env.Base)
-		r.Log.InfoContext(ctx, "the branch moved: starting over", "environment", a.environment, "try", try+1, "error", err)
+		r.Log.InfoContext(ctx, "the branch moved: starting over", "environment", a.environment, "try", try+1, "error",
+			err)
 	}
 	return tip, fmt.Errorf("gave up after %d attempts: the branch kept moving (tips seen: %s): %w",
 		MaxTries, a.tipsSeen(), rollout.ErrMoved)

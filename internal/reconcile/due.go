@@ -56,8 +56,8 @@ func (r *Reconciler) forgetGone(tip reading) {
 
 // split divides an environment's worker deployments: those that are due by Git or by their time, and those that rest
 // until Temporal or the cluster says that they moved. Those whose namespace has a group at work are neither.
-func (r *Reconciler) split(env rollout.EnvironmentWorld, shared *resync.Shared, hash resync.ConnectionHash) (due []*rollout.Known,
-	resting []*resync.Row) {
+func (r *Reconciler) split(env rollout.EnvironmentWorld, shared *resync.Shared,
+	hash resync.ConnectionHash) (due []*rollout.Known, resting []*resync.Row) {
 	name, now := env.Environment.Name, r.Now()
 	for _, k := range env.Known {
 		key := resync.Key{Env: name, Name: k.Deployment}
@@ -76,7 +76,8 @@ func (r *Reconciler) split(env rollout.EnvironmentWorld, shared *resync.Shared, 
 }
 
 // moved gives the resting worker deployments whose traffic or pods moved.
-func (r *Reconciler) moved(ctx context.Context, env rollout.EnvironmentWorld, resting []*resync.Row) (moved []*rollout.Known) {
+func (r *Reconciler) moved(ctx context.Context, env rollout.EnvironmentWorld,
+	resting []*resync.Row) (moved []*rollout.Known) {
 	pods := r.looksAtPods(env) && r.podChanges.moved(env.Environment.Name, r.Cluster.Changes())
 	for _, row := range resting {
 		row.PodsMoved = row.PodsMoved || pods && podsMoved(ctx, r.Cluster, row.Pods)
@@ -129,7 +130,8 @@ func recorded(k *rollout.Known) bool {
 }
 
 // load reads what files say of worker deployments, and adds what else is known of them beside Temporal.
-func (r *Reconciler) load(ctx context.Context, tip reading, env rollout.EnvironmentWorld, rows []*rollout.Known) ([]rollout.Snapshot, error) {
+func (r *Reconciler) load(ctx context.Context, tip reading, env rollout.EnvironmentWorld,
+	rows []*rollout.Known) ([]rollout.Snapshot, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
@@ -175,8 +177,9 @@ func (r *Reconciler) group(env rollout.EnvironmentWorld, snapshots []rollout.Sna
 		}
 		at := slices.IndexFunc(groups, func(g *group) bool { return g.groupKey == key })
 		if at < 0 {
-			at, groups = len(groups), append(groups, &group{groupKey: key, env: env, judge: r.JudgeFor(env), blind: env.Unrecorded,
-				inputs: map[rollout.Name]rollout.Inputs{}, report: newReport()})
+			at, groups = len(groups), append(groups,
+				&group{groupKey: key, env: env, judge: r.JudgeFor(env), blind: env.Unrecorded,
+					inputs: map[rollout.Name]rollout.Inputs{}, report: newReport()})
 		}
 		groups[at].snapshots = append(groups[at].snapshots, s)
 		groups[at].inputs[s.Deployment] = resync.InputsOf(&s, *shared, hash)

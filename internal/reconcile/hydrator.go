@@ -70,7 +70,8 @@ func hydratorPath(env rollout.EnvironmentWorld) string {
 
 // originsOf gives the commits that asked for what was decided, in that order, where the environment wants them. Where
 // one is unknown, its Commit is "".
-func (r *Reconciler) originsOf(ctx context.Context, env rollout.EnvironmentWorld, of []*rollout.Decision) []rollout.GitContext {
+func (r *Reconciler) originsOf(ctx context.Context, env rollout.EnvironmentWorld,
+	of []*rollout.Decision) []rollout.GitContext {
 	if !env.Environment.CD.Hydrator || r.History == nil || len(of) == 0 {
 		return make([]rollout.GitContext, len(of))
 	}
@@ -97,7 +98,8 @@ func dryCommitOf(origin rollout.GitContext, repository string) dryCommit {
 	subject, body, _ := strings.Cut(strings.TrimSpace(origin.Message), "\n")
 	named, body := takeReference(body)
 	dry := dryCommit{
-		RepoURL: repository, SHA: origin.Commit, Author: address(origin.Author), Date: origin.When.UTC().Format(time.RFC3339),
+		RepoURL: repository, SHA: origin.Commit, Author: address(origin.Author),
+		Date:    origin.When.UTC().Format(time.RFC3339),
 		Subject: printable.Line(subject), Body: cut(printable.Text(strings.TrimSpace(body)), maxDryBody),
 	}
 	if named != (referencedCommit{}) {

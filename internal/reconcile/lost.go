@@ -22,7 +22,8 @@ func (p *Planner) withLost(ctx context.Context, g *group, seen []rollout.Snapsho
 			continue
 		}
 		if ids := plan.LostVersions(s); len(ids) > 0 {
-			lost, of = append(lost, rollout.LostVersions{Deployment: s.Deployment, Dir: s.Record.Dir, TemporalNamespace: plan.TemporalNamespace(s), BuildIDs: ids}), append(of, i)
+			lost, of = append(lost, rollout.LostVersions{Deployment: s.Deployment, Dir: s.Record.Dir,
+				TemporalNamespace: plan.TemporalNamespace(s), BuildIDs: ids}), append(of, i)
 		}
 	}
 	if len(lost) == 0 {
@@ -37,7 +38,8 @@ func (p *Planner) withLost(ctx context.Context, g *group, seen []rollout.Snapsho
 	found, err := p.Records.Recorded(soon, g.env.Environment, lost)
 	release()
 	if err != nil {
-		p.Log.WarnContext(ctx, "versions that Git lost could not be looked for", "environment", g.env.Environment.Name, "error", err)
+		p.Log.WarnContext(ctx, "versions that Git lost could not be looked for", "environment", g.env.Environment.Name,
+			"error", err)
 	}
 	var again []rollout.Snapshot
 	of = slices.DeleteFunc(of, func(i int) bool { return len(found[seen[i].Deployment]) == 0 })
@@ -45,7 +47,8 @@ func (p *Planner) withLost(ctx context.Context, g *group, seen []rollout.Snapsho
 		s := withoutObservation(seen[i])
 		s.Lost = found[s.Deployment]
 		for _, v := range s.Lost {
-			p.Log.WarnContext(ctx, "Git lost a version that is in use: it is put back", "deployment", s.Deployment.String(), "buildID", v.BuildID)
+			p.Log.WarnContext(ctx, "Git lost a version that is in use: it is put back", "deployment",
+				s.Deployment.String(), "buildID", v.BuildID)
 		}
 		again = append(again, s)
 	}

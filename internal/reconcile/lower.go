@@ -88,14 +88,17 @@ func (r *Reconciler) unchanged(ctx context.Context, decisions []*rollout.Decisio
 	defer cancel()
 	tip, err := r.tip(soon)
 	if err != nil {
-		r.Log.WarnContext(ctx, "the repository could not be read again: traffic is lowered by what was read before", "error", err)
+		r.Log.WarnContext(ctx, "the repository could not be read again: traffic is lowered by what was read before",
+			"error", err)
 		return decisions
 	}
 	hash := resync.NewConnectionHash()
 	var out []*rollout.Decision
 	for _, d := range decisions {
-		if row := tip.row(keyOf(d)); row == nil || resync.InputsOfKnown(row, resync.Shared{}, hash) != resync.InputsOf(&d.Snapshot, resync.Shared{}, hash) {
-			r.Log.InfoContext(ctx, "the repository moved meanwhile: the plan is discarded", "deployment", d.Plan.Deployment.String())
+		if row := tip.row(keyOf(d)); row == nil ||
+			resync.InputsOfKnown(row, resync.Shared{}, hash) != resync.InputsOf(&d.Snapshot, resync.Shared{}, hash) {
+			r.Log.InfoContext(ctx, "the repository moved meanwhile: the plan is discarded", "deployment",
+				d.Plan.Deployment.String())
 			continue
 		}
 		out = append(out, d)

@@ -13,7 +13,8 @@ import (
 // withManifests has manifests read that surveys leave out, as far as what follows a plan needs them. With an error,
 // dropped are the decisions that cannot be rendered for want of what could not be read; it is decided for them again in
 // the next cycle.
-func withManifests(ctx context.Context, of reading, decisions []*rollout.Decision) (out, dropped []*rollout.Decision, err error) {
+func withManifests(ctx context.Context, of reading,
+	decisions []*rollout.Decision) (out, dropped []*rollout.Decision, err error) {
 	var wanting []rollout.Snapshot
 	for _, d := range decisions {
 		if names := wanted(d); len(names) > 0 {
@@ -48,7 +49,8 @@ func withManifests(ctx context.Context, of reading, decisions []*rollout.Decisio
 // wanted are the files to load; the snapshot has only their hashes. They are the files of versions whose manifests a
 // plan edits. Where people are asked, they are all such files, since people are shown how the rollout would go on.
 func wanted(d *rollout.Decision) []string {
-	asked := d.Plan.Review != nil && (d.Plan.Review.Held.Action.Kind == rollout.Ramp || d.Plan.Review.Held.Action.Kind == rollout.Promote)
+	asked := d.Plan.Review != nil && (d.Plan.Review.Held.Action.Kind == rollout.Ramp ||
+		d.Plan.Review.Held.Action.Kind == rollout.Promote)
 	edited := render.HealthChanges(d.Plan, d.Snapshot.Record)
 	for _, w := range d.Plan.Versions {
 		if isEdit(w) {

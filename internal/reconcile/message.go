@@ -19,7 +19,8 @@ func message(env string, changed []*rollout.Decision) string {
 		fmt.Fprintf(&b, "rampart(%s): list worker deployments\n", printable.Line(env))
 		return b.String()
 	case 1:
-		fmt.Fprintf(&b, "rampart(%s): %s: %s\n", printable.Line(env), changed[0].Plan.Deployment, cut(printable.Line(summary(changed[0])[0]), 100))
+		fmt.Fprintf(&b, "rampart(%s): %s: %s\n", printable.Line(env), changed[0].Plan.Deployment,
+			cut(printable.Line(summary(changed[0])[0]), 100))
 	default:
 		fmt.Fprintf(&b, "rampart(%s): %d worker deployments\n", printable.Line(env), len(changed))
 	}
@@ -72,10 +73,13 @@ func summary(d *rollout.Decision) []string {
 func grounds(d *rollout.Decision, a *rollout.Action) []string {
 	var out []string
 	if a.Reason != "" && a.Routes() {
-		if because := "because " + a.Reason; !slices.ContainsFunc(d.Plan.Summary, func(s string) bool { return strings.HasSuffix(s, ": "+a.Reason) }) {
+		if because := "because " + a.Reason; !slices.ContainsFunc(d.Plan.Summary, func(s string) bool {
+			return strings.HasSuffix(s, ": "+a.Reason)
+		}) {
 			out = append(out, because)
 		}
-		if c := d.Proposal.Canary; c != nil && c.Candidate == a.BuildID && c.Problem == "" && c.CandidateCounts.Closed > 0 {
+		if c := d.Proposal.Canary; c != nil && c.Candidate == a.BuildID && c.Problem == "" &&
+			c.CandidateCounts.Closed > 0 {
 			judged := "failed: " + failed(c.CandidateCounts)
 			if c.Against != "" && c.AgainstCounts.Closed > 0 {
 				judged += fmt.Sprintf(", against %s on %s", failed(c.AgainstCounts), c.Against)

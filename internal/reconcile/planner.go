@@ -83,7 +83,9 @@ func (p *Planner) Plan(ctx context.Context) (rollout.World, [][]*rollout.Decisio
 	}
 	out := make([][]*rollout.Decision, len(world.Environments))
 	for i, env := range world.Environments {
-		out[i] = p.decide(ctx, p.whole(ctx, env), func(decisions []*rollout.Decision) []*rollout.Decision { return decisions })
+		out[i] = p.decide(ctx, p.whole(ctx, env), func(decisions []*rollout.Decision) []*rollout.Decision {
+			return decisions
+		})
 	}
 	return world, out, ctx.Err()
 }
@@ -160,7 +162,8 @@ func (p *Planner) look(ctx context.Context, from Observer, s rollout.Snapshot) r
 
 // withOrigins adds where the specs come from, if policies look at it, or who asked may not approve: to find that can
 // take much of the history. Where it can't be found it is not known, which is for the policies to judge.
-func (p *Planner) withOrigins(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) []rollout.Snapshot {
+func (p *Planner) withOrigins(ctx context.Context, env rollout.EnvironmentWorld,
+	snapshots []rollout.Snapshot) []rollout.Snapshot {
 	looks := env.ByOther || p.JudgeFor != nil && p.JudgeFor(env).LooksAt("git")
 	if p.History == nil || len(snapshots) == 0 || !looks {
 		return snapshots
@@ -262,12 +265,14 @@ func (p *Planner) gateInput(in rollout.GateInputRef, conn v1alpha1.Connection) r
 }
 
 func wants(a rollout.Ask) bool {
-	return len(a.Queues) > 0 || len(a.OpenPinned) > 0 || len(a.InUse) > 0 || len(a.Closed) > 0 || a.Stuck != nil || a.Gate != nil || a.Missing != nil || len(a.Batches) > 0
+	return len(a.Queues) > 0 || len(a.OpenPinned) > 0 || len(a.InUse) > 0 || len(a.Closed) > 0 || a.Stuck != nil ||
+		a.Gate != nil || a.Missing != nil || len(a.Batches) > 0
 }
 
 // decide observes and decides a group. lower is given decisions as soon as nothing can change them any more, and gives
 // those that hold: what lowers traffic does not wait for metrics.
-func (p *Planner) decide(ctx context.Context, g *group, lower func([]*rollout.Decision) []*rollout.Decision) []*rollout.Decision {
+func (p *Planner) decide(ctx context.Context, g *group,
+	lower func([]*rollout.Decision) []*rollout.Decision) []*rollout.Decision {
 	var urgent, rest []*rollout.Decision
 	for _, d := range decideEach(ctx, g.judge, p.observeIn(ctx, g)) {
 		if p.urgent(g.judge, d) {
@@ -300,7 +305,9 @@ func (p *Planner) urgent(judge Judge, d *rollout.Decision) bool {
 		return true
 	}
 	move := d.Plan.Actions[slices.IndexFunc(d.Plan.Actions, rollout.Action.Lowers)]
-	return move.Bar == canaryRule || slices.ContainsFunc(d.Proposal.Actions, func(a rollout.Action) bool { return a.ID == move.ID })
+	return move.Bar == canaryRule || slices.ContainsFunc(d.Proposal.Actions, func(a rollout.Action) bool {
+		return a.ID == move.ID
+	})
 }
 
 // readTwice decides again, on a second read, what takes two.
@@ -334,8 +341,8 @@ func (p *Planner) tell(ctx context.Context, d *rollout.Decision) {
 	if !p.Log.Enabled(ctx, slog.LevelDebug) {
 		return
 	}
-	p.Log.DebugContext(ctx, "decided", "deployment", d.Plan.Deployment.String(), "row", d.Proposal.Row, "rows", d.Proposal.Rows(),
-		"reason", string(d.Proposal.State.Reason))
+	p.Log.DebugContext(ctx, "decided", "deployment", d.Plan.Deployment.String(), "row", d.Proposal.Row, "rows",
+		d.Proposal.Rows(), "reason", string(d.Proposal.State.Reason))
 }
 
 func withoutObservation(s rollout.Snapshot) rollout.Snapshot {

@@ -27,7 +27,8 @@ type Surveyor interface {
 	// Survey is Read, but that worker deployments may be known in brief only. fill completes snapshots of the survey,
 	// in their order, or reads the files that are Wanted of complete ones; with an error it leaves out those that it
 	// could not. It may be called while the Source is asked for another world.
-	Survey(ctx context.Context) (survey rollout.Survey, fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), err error)
+	Survey(ctx context.Context) (survey rollout.Survey,
+		fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), err error)
 }
 
 // Observer reads Temporal. Failures are in the Observation.
@@ -78,7 +79,8 @@ type CommitHistory interface {
 type RecordHistory interface {
 	// Recorded gives versions that records of an environment had and lost, by worker deployment, as far as they are
 	// found in recent history. With an error it gives what it found until then.
-	Recorded(ctx context.Context, env v1alpha1.Environment, lost []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error)
+	Recorded(ctx context.Context, env v1alpha1.Environment,
+		lost []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error)
 }
 
 // Committer writes to the repository.

@@ -14,8 +14,8 @@ import (
 // raise starts gates and moves traffic up, after the push: only what is in Git reaches Temporal. Each Temporal
 // namespace does it beside the others; a cycle waits for them as it does in assess. waiting are those that assess had
 // no time for.
-func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision, waiting map[rollout.Name]bool,
-	report *Report) error {
+func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision,
+	waiting map[rollout.Name]bool, report *Report) error {
 	if !env.Unrecorded && !r.confirmed(ctx, env, decisions, report) {
 		return fmt.Errorf("the specs changed while %s was pushed: %w", env.Environment.Output.Branch, rollout.ErrMoved)
 	}
@@ -34,8 +34,8 @@ func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, de
 }
 
 // raising divides decisions by the Temporal namespaces in which they are carried out.
-func (r *Reconciler) raising(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision, waiting map[rollout.Name]bool,
-	report *Report) (groups []*group) {
+func (r *Reconciler) raising(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision,
+	waiting map[rollout.Name]bool, report *Report) (groups []*group) {
 	hash := resync.NewConnectionHash()
 	for _, d := range decisions {
 		key := keyOfGroup(d.Snapshot, hash)
@@ -101,11 +101,14 @@ func (r *Reconciler) tooOld(d *rollout.Decision) bool {
 
 // raises reports whether something is to be raised, or moved to another version.
 func raises(decisions []*rollout.Decision) bool {
-	return slices.ContainsFunc(decisions, func(d *rollout.Decision) bool { return d.Plan.Raise != nil || len(d.Plan.Batches) > 0 })
+	return slices.ContainsFunc(decisions, func(d *rollout.Decision) bool {
+		return d.Plan.Raise != nil || len(d.Plan.Batches) > 0
+	})
 }
 
 // confirmed reads the specs' branch again where the output is on another one: the push did not compare it.
-func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision, report *Report) (ok bool) {
+func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision,
+	report *Report) (ok bool) {
 	if env.Environment.Output.Branch == "" {
 		return true
 	}
@@ -142,11 +145,13 @@ type coarse interface {
 // was too busy for, does not count as one: the next cycle decides again.
 func (r *Reconciler) notDone(ctx context.Context, d *rollout.Decision, report *Report, err error) (failed bool) {
 	if errors.Is(err, rollout.ErrStale) {
-		r.Log.InfoContext(ctx, "the routing moved meanwhile: the plan is discarded", "deployment", d.Plan.Deployment.String(), "error", err)
+		r.Log.InfoContext(ctx, "the routing moved meanwhile: the plan is discarded", "deployment",
+			d.Plan.Deployment.String(), "error", err)
 		return false
 	}
 	if errors.Is(err, rollout.ErrBusy) {
-		r.Log.WarnContext(ctx, "Temporal is too busy: decided again in the next cycle", "deployment", d.Plan.Deployment.String(), "error", err)
+		r.Log.WarnContext(ctx, "Temporal is too busy: decided again in the next cycle", "deployment",
+			d.Plan.Deployment.String(), "error", err)
 		return false
 	}
 	message := err.Error()
@@ -163,11 +168,13 @@ func (r *Reconciler) notDone(ctx context.Context, d *rollout.Decision, report *R
 func (r *Reconciler) fail(ctx context.Context, d *rollout.Decision, report *Report, p rollout.Problem) {
 	report.problems[keyOf(d)] = &p
 	report.Failures[d.Plan.Deployment.String()] = p.Message
-	r.Log.ErrorContext(ctx, "plan not carried out", "deployment", d.Plan.Deployment.String(), "reason", string(p.Reason), "error", p.Message)
+	r.Log.ErrorContext(ctx, "plan not carried out", "deployment", d.Plan.Deployment.String(), "reason",
+		string(p.Reason), "error", p.Message)
 }
 
 // propose brings what is proposed to people in line with what was decided.
-func (r *Reconciler) propose(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision, report *Report) {
+func (r *Reconciler) propose(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision,
+	report *Report) {
 	if r.Proposer == nil {
 		return
 	}

@@ -17,7 +17,8 @@ func (r *Reconciler) settle(env rollout.EnvironmentWorld, decisions []*rollout.D
 		report.NextDue = earlier(report.NextDue, d.Plan.NextDue)
 		key := keyOf(d)
 		r.resync.Drop(key)
-		if !d.Plan.Settled || d.Snapshot.Record.Tree == "" || d.Snapshot.Connection == nil || d.Snapshot.Spec == nil || inReview(d) {
+		if !d.Plan.Settled || d.Snapshot.Record.Tree == "" || d.Snapshot.Connection == nil || d.Snapshot.Spec == nil ||
+			inReview(d) {
 			continue
 		}
 		r.resync.Settle(key, resync.Row{Inputs: d.Inputs, Due: d.Plan.NextDue, Routing: d.Snapshot.Observation.Routing,
@@ -28,7 +29,8 @@ func (r *Reconciler) settle(env rollout.EnvironmentWorld, decisions []*rollout.D
 
 // inReview reports whether people may say something about a worker deployment that no file shows.
 func inReview(d *rollout.Decision) bool {
-	if routing := d.Snapshot.Record.Routing; routing != nil && (routing.Spec.Proposal != nil || len(rollout.ReviewedProposals(&routing.Spec)) > 0) {
+	if routing := d.Snapshot.Record.Routing; routing != nil &&
+		(routing.Spec.Proposal != nil || len(rollout.ReviewedProposals(&routing.Spec)) > 0) {
 		return true
 	}
 	return d.Snapshot.Review != nil || d.Plan.Review != nil || d.Plan.Approving != nil
@@ -37,7 +39,8 @@ func inReview(d *rollout.Decision) bool {
 // shared are the inputs that all worker deployments of an environment share: the same pointer while they are the same.
 func (r *Reconciler) shared(env rollout.EnvironmentWorld) *resync.Shared {
 	shared := resync.Shared{Policies: r.JudgeFor(env).Digest(), Facts: said(r.withOwn(nil))}
-	if b, err := json.Marshal([]any{env.Environment, env.Waivers, env.PolicyProblems, env.Unusable, env.Unrecorded}); err == nil {
+	if b, err := json.Marshal([]any{env.Environment, env.Waivers, env.PolicyProblems, env.Unusable,
+		env.Unrecorded}); err == nil {
 		sum := sha256.Sum256(b)
 		shared.Environment = hex.EncodeToString(sum[:])
 	}

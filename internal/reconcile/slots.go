@@ -33,8 +33,8 @@ func (t *slotted) Observe(ctx context.Context, conn v1alpha1.Connection, ask rol
 	}
 	if err != nil {
 		t.refused = true
-		return rollout.Observation{At: t.now(), Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Busy: true,
-			Message: "read worker deployment " + ask.Deployment.String() + ": " + err.Error()}}
+		return rollout.Observation{At: t.now(), Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed,
+			Busy: true, Message: "read worker deployment " + ask.Deployment.String() + ": " + err.Error()}}
 	}
 	o := t.next.Observe(ctx, conn, ask)
 	t.refused = t.refused || o.Problem != nil && ctx.Err() != nil // the group's time is over

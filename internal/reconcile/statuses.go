@@ -27,7 +27,8 @@ func (p *Planner) withStatuses(ctx context.Context, g *group, decisions []*rollo
 	if len(contexts) == 0 || len(decisions) == 0 {
 		return decisions
 	}
-	q := rollout.StatusQuestion{Environment: g.env.Environment, Contexts: contexts, Versions: make([]string, len(decisions))}
+	q := rollout.StatusQuestion{Environment: g.env.Environment, Contexts: contexts,
+		Versions: make([]string, len(decisions))}
 	for i, d := range decisions {
 		if t := d.Proposal.Target; t != nil {
 			q.Versions[i] = path.Join(d.Snapshot.Record.Dir, layout.Version(t.BuildID))

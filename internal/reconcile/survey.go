@@ -30,7 +30,9 @@ type reading struct {
 
 // environment finds an environment by its name.
 func (of *reading) environment(name string) (rollout.EnvironmentWorld, bool) {
-	at := slices.IndexFunc(of.World.Environments, func(e rollout.EnvironmentWorld) bool { return e.Environment.Name == name })
+	at := slices.IndexFunc(of.World.Environments, func(e rollout.EnvironmentWorld) bool {
+		return e.Environment.Name == name
+	})
 	if at < 0 {
 		return rollout.EnvironmentWorld{}, false
 	}
@@ -128,7 +130,8 @@ func (r *Reconciler) keep(tip reading) reading {
 }
 
 // Surveyed gives a world that was read as a whole as a survey.
-func Surveyed(world rollout.World) (survey rollout.Survey, load func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error)) {
+func Surveyed(world rollout.World) (survey rollout.Survey,
+	load func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error)) {
 	world.Environments = slices.Clone(world.Environments)
 	for i := range world.Environments {
 		env := &world.Environments[i]
@@ -147,7 +150,10 @@ func Surveyed(world rollout.World) (survey rollout.Survey, load func(context.Con
 		}
 		return out
 	}
-	return rollout.Survey{World: world, Brief: brief}, func(_ context.Context, s []rollout.Snapshot) ([]rollout.Snapshot, error) { return s, nil }
+	return rollout.Survey{World: world, Brief: brief}, func(_ context.Context,
+		s []rollout.Snapshot) ([]rollout.Snapshot, error) {
+		return s, nil
+	}
 }
 
 // row finds a worker deployment; nil: it is not there.

@@ -20,7 +20,8 @@ func (r *Reconciler) withdraw(ctx context.Context, tip reading, env rollout.Envi
 			g.withdraw(r.overtaken(ctx, tip, env, g.decisions, hash)...)
 		default:
 			for _, s := range g.snapshots {
-				if row := tip.row(resync.KeyOf(&s)); row == nil || resync.InputsOfKnown(row, *shared, hash) != g.inputs[s.Deployment] {
+				if row := tip.row(resync.KeyOf(&s)); row == nil ||
+					resync.InputsOfKnown(row, *shared, hash) != g.inputs[s.Deployment] {
 					g.withdraw(s.Deployment)
 				}
 			}
@@ -30,8 +31,8 @@ func (r *Reconciler) withdraw(ctx context.Context, tip reading, env rollout.Envi
 
 // overtaken are the worker deployments whose spec, connection or record is another one than when their decisions were
 // committed, or cannot be read.
-func (r *Reconciler) overtaken(ctx context.Context, tip reading, env rollout.EnvironmentWorld, decisions []*rollout.Decision,
-	hash resync.ConnectionHash) []rollout.Name {
+func (r *Reconciler) overtaken(ctx context.Context, tip reading, env rollout.EnvironmentWorld,
+	decisions []*rollout.Decision, hash resync.ConnectionHash) []rollout.Name {
 	var rows []*rollout.Known
 	for _, d := range decisions {
 		if row := tip.row(keyOf(d)); row != nil {
@@ -56,8 +57,8 @@ func (r *Reconciler) overtaken(ctx context.Context, tip reading, env rollout.Env
 	for _, d := range decisions {
 		was := &d.Snapshot
 		is, ok := now[was.Deployment]
-		if !ok || is.SpecPath != was.SpecPath || is.Git.SpecBlob != was.Git.SpecBlob || hash(is.Connection) != hash(was.Connection) ||
-			is.Record.Files[layout.Routing].Data != routingOf(d) {
+		if !ok || is.SpecPath != was.SpecPath || is.Git.SpecBlob != was.Git.SpecBlob ||
+			hash(is.Connection) != hash(was.Connection) || is.Record.Files[layout.Routing].Data != routingOf(d) {
 			out = append(out, was.Deployment)
 		}
 	}

@@ -21,7 +21,8 @@ type written struct {
 
 // write commits what decisions come to. Where something is in the way of one worker deployment's files, the others are
 // committed without it.
-func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision, report *Report) (written, error) {
+func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision,
+	report *Report) (written, error) {
 	for {
 		commit, parts, err := r.compose(ctx, env, decisions, report)
 		out := written{commit: commit, decisions: decisionsOf(parts)}
@@ -55,7 +56,9 @@ func (r *Reconciler) withoutUnwritable(ctx context.Context, parts []Part, unwrit
 	report *Report) []Part {
 	var left []Part
 	for _, part := range parts {
-		at := slices.IndexFunc(part.Files, func(f rollout.FileChange) bool { return inTheWay(unwritable, f.Path) != nil })
+		at := slices.IndexFunc(part.Files, func(f rollout.FileChange) bool {
+			return inTheWay(unwritable, f.Path) != nil
+		})
 		if at < 0 {
 			left = append(left, part)
 			continue
@@ -105,7 +108,8 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 			continue
 		}
 		if part.Curtailed != "" {
-			r.fail(ctx, part.Decision, report, rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: part.Curtailed})
+			r.fail(ctx, part.Decision, report, rollout.Problem{Reason: rollout.PlanGenerationFailed,
+				Message: part.Curtailed})
 		}
 		kept = append(kept, part)
 		if len(part.Files) > 0 {

@@ -128,7 +128,8 @@ func changeOf(was, is rollout.Verdict) Change {
 // SortRows brings the rows into order.
 func (b *Backtest) SortRows() {
 	slices.SortFunc(b.Rows, func(x, y BacktestRow) int {
-		return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.Deployment, y.Deployment), cmp.Compare(x.ID, y.ID), cmp.Compare(x.Action, y.Action))
+		return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.Deployment, y.Deployment), cmp.Compare(x.ID, y.ID),
+			cmp.Compare(x.Action, y.Action))
 	})
 }
 

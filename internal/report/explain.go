@@ -127,7 +127,8 @@ func NewExplanation(s rollout.Snapshot) Explanation {
 			Lift: fmt.Sprintf("push another build, or: rampart retry %s --build %s", e.Status.Name, b.BuildID)})
 	}
 	if h := rec.Hold; h != nil {
-		e.Hold = &Notice{BuildID: h.BuildID, By: h.By, Reason: h.Reason, At: h.At.UTC(), Lift: liftHold(*h, e.Status.Name)}
+		e.Hold = &Notice{BuildID: h.BuildID, By: h.By, Reason: h.Reason, At: h.At.UTC(),
+			Lift: liftHold(*h, e.Status.Name)}
 	}
 	var status v1alpha1.WorkerDeploymentStatus
 	if s.Record.Status != nil && s.Record.Status.Status != nil {
@@ -243,8 +244,10 @@ func (l lifecycle) of(v v1alpha1.RecordedVersion) Version {
 // retiring says what happens to a version that a person retired.
 func retiring(v v1alpha1.RecordedVersion, status string) string {
 	what := cmp.Or(map[rollout.VersionStatus]string{
-		rollout.StatusCurrent:  "scaled down and removed once another version is current and its own workflows are closed",
-		rollout.StatusRamping:  "its ramp is taken back, then it is scaled down and removed once its workflows are closed",
+		rollout.StatusCurrent: "scaled down and removed once another version is current and its own workflows " +
+			"are closed",
+		rollout.StatusRamping: "its ramp is taken back, then it is scaled down and removed once its workflows " +
+			"are closed",
 		rollout.StatusDraining: "scaled down and removed, without delay, once its open workflows are closed",
 		rollout.StatusDrained:  "scaled down, then removed once its pollers are gone: no delay is waited for",
 		rollout.StatusGone:     "its files are removed",

@@ -42,10 +42,12 @@ func (e Explanation) WriteText(w io.Writer, view View) error {
 	}
 	switch {
 	case e.Superseded != nil:
-		fmt.Fprintf(&b, "\nThe last recorded decision is of %s, about an earlier state (%s).\nIt does not explain this one; the next come to the ref within minutes. To see it: --action, or rampart history %s\n",
+		fmt.Fprintf(&b, "\nThe last recorded decision is of %s, about an earlier state (%s).\nIt does not explain "+
+			"this one; the next come to the ref within minutes. To see it: --action, or rampart history %s\n",
 			when(e.Superseded.At, now), oneLine(e.Superseded.State), st.Name)
 	case e.Policy == nil:
-		b.WriteString("\nWhat policy says rule by rule: where decisions are recorded, or with --snapshot FILE (what rampart observe writes)\n")
+		b.WriteString("\nWhat policy says rule by rule: where decisions are recorded, or with --snapshot FILE (what " +
+			"rampart observe writes)\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -100,7 +102,8 @@ func (e Explanation) writeFacts(b *strings.Builder, now time.Time) {
 		line("Server", "%s", oneLine(st.OlderServer))
 	}
 	for i := range st.UnusableTemplates {
-		line("Template", "%s; what was made from it stays as it is", oneLine(unusableTemplates(st.UnusableTemplates[i:i+1])))
+		line("Template", "%s; what was made from it stays as it is",
+			oneLine(unusableTemplates(st.UnusableTemplates[i:i+1])))
 	}
 }
 
@@ -136,10 +139,12 @@ func (e Explanation) writeNotices(b *strings.Builder, now time.Time) {
 		b.WriteString("\nGates\n")
 	}
 	for _, g := range e.Gates {
-		fmt.Fprintf(b, "  %s on task queue %s: workflow %s\n", oneLine(g.Status), oneLine(g.TaskQueue), oneLine(g.WorkflowID))
+		fmt.Fprintf(b, "  %s on task queue %s: workflow %s\n", oneLine(g.Status), oneLine(g.TaskQueue),
+			oneLine(g.WorkflowID))
 	}
 	write := func(title string, n Notice) {
-		fmt.Fprintf(b, "\n%s by %s since %s\n  %s\n  to lift it: %s\n", title, oneLine(n.By), when(n.At, now), oneLine(n.Reason), n.Lift)
+		fmt.Fprintf(b, "\n%s by %s since %s\n  %s\n  to lift it: %s\n", title, oneLine(n.By), when(n.At, now),
+			oneLine(n.Reason), n.Lift)
 	}
 	if e.Hold != nil {
 		write("Held", *e.Hold)
@@ -176,7 +181,8 @@ func (e Explanation) writeVersions(b *strings.Builder, now time.Time) {
 	}
 	b.WriteString(aligned(rows))
 	if len(e.Unrecorded) > 0 {
-		fmt.Fprintf(b, "\nTemporal knows versions that Git has no files of: %s\n", oneLine(strings.Join(e.Unrecorded, ", ")))
+		fmt.Fprintf(b, "\nTemporal knows versions that Git has no files of: %s\n",
+			oneLine(strings.Join(e.Unrecorded, ", ")))
 	}
 	e.writeEvacuations(b, now)
 }
@@ -199,7 +205,8 @@ func (e Explanation) writePods(b *strings.Builder) {
 		if len(v.Problems) > 0 {
 			said = v.Text()
 		}
-		rows = append(rows, []string{v.BuildID, fmt.Sprint(v.Desired), fmt.Sprint(v.Ready), fmt.Sprint(v.Available), dash(said)})
+		rows = append(rows, []string{v.BuildID, fmt.Sprint(v.Desired), fmt.Sprint(v.Ready), fmt.Sprint(v.Available),
+			dash(said)})
 	}
 	b.WriteString(aligned(rows))
 }
@@ -216,7 +223,8 @@ func (e Explanation) writeEvacuations(b *strings.Builder, now time.Time) {
 			fmt.Fprintf(b, "  %s: %s %s", oneLine(v.BuildID), s.Stage, oneLine(s.State))
 			switch {
 			case !s.EndedAt.IsZero():
-				fmt.Fprintf(b, " %s, %s of %s workflows", when(s.EndedAt.Time, now), rollout.Grouped(s.Done), rollout.Grouped(s.Total))
+				fmt.Fprintf(b, " %s, %s of %s workflows", when(s.EndedAt.Time, now), rollout.Grouped(s.Done),
+					rollout.Grouped(s.Total))
 			case !s.StartedAt.IsZero():
 				fmt.Fprintf(b, " since %s", when(s.StartedAt.Time, now))
 			}

@@ -90,7 +90,8 @@ func (f *flow) bounded() []node {
 	}
 	if n := len(rest) - maxTodo; n > 0 {
 		last := len(rest) - 1
-		rest = append(slices.Clone(rest[:last-n]), node{text: countOf(int64(n), "more step"), class: flowTodo}, rest[last])
+		rest = append(slices.Clone(rest[:last-n]), node{text: countOf(int64(n), "more step"), class: flowTodo},
+			rest[last])
 	}
 	return append(done, rest...)
 }
@@ -210,7 +211,8 @@ func (r ProposalReport) stages(f *flow, asked rollout.Evacuation) {
 	var all []stage
 	if e := sunsetOf(r.Snapshot).Evacuate; e != nil {
 		if e.ContinueAsNewSignal != nil {
-			all = append(all, stage{v1alpha1.EvacuateBySignal, "signal " + label(e.ContinueAsNewSignal.Name), e.ContinueAsNewSignal.After.Duration})
+			all = append(all, stage{v1alpha1.EvacuateBySignal, "signal " + label(e.ContinueAsNewSignal.Name),
+				e.ContinueAsNewSignal.After.Duration})
 		}
 		if e.MoveTo != nil {
 			all = append(all, stage{v1alpha1.EvacuateByMove, "move workflows", e.MoveTo.After.Duration})

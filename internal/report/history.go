@@ -73,7 +73,8 @@ func SortEvents(events []Event) {
 		return 1
 	}
 	slices.SortStableFunc(events, func(a, b Event) int {
-		return cmp.Or(b.At.Truncate(time.Second).Compare(a.At.Truncate(time.Second)), rank(a)-rank(b), b.At.Compare(a.At))
+		return cmp.Or(b.At.Truncate(time.Second).Compare(a.At.Truncate(time.Second)), rank(a)-rank(b),
+			b.At.Compare(a.At))
 	})
 }
 
@@ -81,7 +82,8 @@ func SortEvents(events []Event) {
 func (h History) WriteText(w io.Writer, style Style) error {
 	rows := [][]string{{"WHEN", "WHO", "REF", "WHAT"}}
 	for _, e := range h.Events {
-		rows = append(rows, []string{e.At.UTC().Format(time.RFC3339), cut(oneLine(e.Who), 24), e.ref(), cut(oneLine(e.What), 160)})
+		rows = append(rows, []string{e.At.UTC().Format(time.RFC3339), cut(oneLine(e.Who), 24), e.ref(),
+			cut(oneLine(e.What), 160)})
 		for _, why := range e.Why {
 			rows = append(rows, []string{"", "", "", "  " + cut(oneLine(why), 200)})
 		}

@@ -109,7 +109,8 @@ func newChart(t rollout.Timetable) *chart {
 
 // add puts a bar at the end of a lane, and makes it one with the bar before where they are the same.
 func (l *lane) add(b bar) {
-	if n := len(l.bars); n > 0 && l.bars[n-1].text == b.text && l.bars[n-1].tag == b.tag && l.bars[n-1].to.Equal(b.from) {
+	if n := len(l.bars); n > 0 && l.bars[n-1].text == b.text && l.bars[n-1].tag == b.tag &&
+		l.bars[n-1].to.Equal(b.from) {
 		l.bars[n-1].to = b.to
 		return
 	}

@@ -21,10 +21,13 @@ func (r OutputReport) Title() string {
 // Body says what a merge does, and what is in the commit, as ProposalReport's does.
 func (r OutputReport) Body() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "A rule of the branch %s keeps the bot from pushing to it, so what it would commit for %s is proposed here.\n\n", quotedName(r.Branch),
+	fmt.Fprintf(&b, "A rule of the branch %s keeps the bot from pushing to it, so what it would commit for %s is "+
+		"proposed here.\n\n", quotedName(r.Branch),
 		quotedName(r.Environment))
-	b.WriteString("**If merged**, the bot goes on from there: it decides again, and only then raises what this says.\n\n" +
-		"**To reject**, close it: the rollouts that are in it stay where they are until there is something else to commit. " +
+	b.WriteString("**If merged**, the bot goes on from there: it decides again, and only then raises what this " +
+		"says.\n\n" +
+		"**To reject**, close it: the rollouts that are in it stay where they are until there is something else " +
+		"to commit. " +
 		"Traffic is taken back without asking, whatever becomes of this.\n\n")
 	var lines strings.Builder
 	for line := range strings.Lines(r.Message) {

@@ -151,7 +151,8 @@ func NewPlan(decided []Decided, rest []File) Plan {
 
 func newDeployment(d Decided) Deployment {
 	out := Deployment{
-		Environment: d.Plan.Environment.Name, Name: d.Plan.Deployment.String(), SpecPath: d.Snapshot.SpecPath, Row: d.Plan.Row,
+		Environment: d.Plan.Environment.Name, Name: d.Plan.Deployment.String(), SpecPath: d.Snapshot.SpecPath,
+		Row:   d.Plan.Row,
 		State: StateOf(d.Proposal, d.Plan), Refused: d.Refused, Actions: actionsOf(d), Spec: d.Plan.Verdicts.Spec,
 		PolicyDigest: d.Plan.PolicyHash,
 	}
@@ -225,7 +226,8 @@ func actionsOf(d Decided) []Action {
 		case outcome == "":
 			outcome = Later
 		}
-		out = append(out, Action{ID: a.ID, Title: title(a), Outcome: outcome, Effect: verdict.Effect, Action: a, Findings: verdict.Findings})
+		out = append(out, Action{ID: a.ID, Title: title(a), Outcome: outcome, Effect: verdict.Effect, Action: a,
+			Findings: verdict.Findings})
 	}
 	return out
 }

@@ -44,7 +44,8 @@ func (p Plan) summary() string {
 			}
 		}
 	}
-	out := fmt.Sprintf("Plan: %d of %d worker deployments would change. Files: %d. Routing changes: %d. Gate workflows: %d.",
+	out := fmt.Sprintf("Plan: %d of %d worker deployments would change. Files: %d. Routing changes: %d. Gate "+
+		"workflows: %d.",
 		changing, len(p.Deployments), files, routes, gates)
 	if !p.Pending {
 		out = fmt.Sprintf("Plan: nothing would change. Worker deployments: %d.", len(p.Deployments))
@@ -96,7 +97,8 @@ func (d Deployment) writeDetails(b *strings.Builder, style Style) {
 			continue
 		}
 		line(strings.ToLower(string(a.Outcome)), "%s: %s", oneLine(a.Title), style.effect(a.Effect))
-		if a.Action.Reason != "" && !strings.HasPrefix(a.Action.Reason, a.Title) && !strings.HasPrefix(a.Title, a.Action.Reason) {
+		if a.Action.Reason != "" && !strings.HasPrefix(a.Action.Reason, a.Title) &&
+			!strings.HasPrefix(a.Title, a.Action.Reason) {
 			line("", "because %s", oneLine(a.Action.Reason))
 		}
 		writeFindings(b, style, a.Findings)

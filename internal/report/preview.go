@@ -114,7 +114,8 @@ func NewRecordedRouting(r rollout.Record) *RecordedRouting {
 		out.Ramping, out.Percentage = &ramp.BuildID, new(ramp.Percentage)
 	}
 	if b := rec.Basis; b != nil {
-		out.Since = slices.MaxFunc([]time.Time{b.CurrentChangedAt.Time, b.RampingChangedAt.Time, b.PercentageChangedAt.Time}, time.Time.Compare)
+		out.Since = slices.MaxFunc([]time.Time{b.CurrentChangedAt.Time, b.RampingChangedAt.Time,
+			b.PercentageChangedAt.Time}, time.Time.Compare)
 	}
 	return out
 }

@@ -26,7 +26,8 @@ func (p Preview) Markdown() string {
 		if n == 0 {
 			return ""
 		}
-		return fmt.Sprintf("\nThe details of %s are left out, since forges bound the size of this text: `rampart preview` prints them.\n",
+		return fmt.Sprintf("\nThe details of %s are left out, since forges bound the size of this text: `rampart "+
+			"preview` prints them.\n",
 			countOf(int64(n), "more worker deployment"))
 	}
 	for i, d := range p.Deployments {
@@ -43,28 +44,34 @@ func (p Preview) Markdown() string {
 
 func (p Preview) markdownHead() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## Rampart: %s\n\n", map[PreviewOutcome]string{PreviewFine: "no policy objects", PreviewObjected: "policy objects",
-		PreviewBroken: "the change has errors"}[p.Outcome])
-	fmt.Fprintf(&b, "What merging %s into %s would do: %s, %d unchanged. Judged by what is in %s already.\n\n", p.Head.markdown(), p.Base.markdown(),
+	fmt.Fprintf(&b, "## Rampart: %s\n\n", map[PreviewOutcome]string{PreviewFine: "no policy objects",
+		PreviewObjected: "policy objects", PreviewBroken: "the change has errors"}[p.Outcome])
+	fmt.Fprintf(&b, "What merging %s into %s would do: %s, %d unchanged. Judged by what is in %s already.\n\n",
+		p.Head.markdown(), p.Base.markdown(),
 		are(len(p.Deployments), "worker deployment")+" changed", p.Unchanged, quotedName(p.Base.Name))
 	if len(p.Deployments) > 0 {
 		t := newGrid("Worker deployment", "Environment", "What", "Version", "Policy", "Rollout, when all goes well")
 		for _, d := range p.Deployments[:min(len(p.Deployments), maxRows)] {
-			t.row(quotedName(d.Name), quotedName(d.Environment), changeWords[d.Change], d.versions(), d.policy(), d.takes())
+			t.row(quotedName(d.Name), quotedName(d.Environment), changeWords[d.Change], d.versions(), d.policy(),
+				d.takes())
 		}
 		b.WriteString(whole(t.b.String()+leftOut(len(p.Deployments)), maxPreviewList) + "\n")
 	}
 	if len(p.Problems) > 0 {
 		t := newGrid("Where", "What is wrong")
 		problems := slices.Clone(p.Problems)
-		slices.SortStableFunc(problems, func(a, b v1alpha1.Problem) int { return strings.Compare(string(a.Severity), string(b.Severity)) })
+		slices.SortStableFunc(problems, func(a, b v1alpha1.Problem) int {
+			return strings.Compare(string(a.Severity), string(b.Severity))
+		})
 		for _, problem := range problems[:min(len(problems), maxRows)] {
 			where := problem.File
 			if problem.Line > 0 {
 				where += fmt.Sprintf(":%d", problem.Line)
 			}
-			text := v1alpha1.Problem{Path: problem.Path, Message: problem.Message, Suggestion: problem.Suggestion}.String()
-			t.row(quotedName(where), strings.ToLower(string(problem.Severity))+": "+quoted(strings.TrimPrefix(text, ": "), messageRunes))
+			text := v1alpha1.Problem{Path: problem.Path, Message: problem.Message,
+				Suggestion: problem.Suggestion}.String()
+			t.row(quotedName(where), strings.ToLower(string(problem.Severity))+": "+
+				quoted(strings.TrimPrefix(text, ": "), messageRunes))
 		}
 		b.WriteString(whole(t.b.String()+leftOut(len(problems)), maxPreviewList) + "\n")
 	}
@@ -138,12 +145,14 @@ func (d Previewed) takes() string {
 // markdown is one worker deployment in detail.
 func (d Previewed) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n### %s in %s: %s\n\n%s\n\n", quotedName(d.Name), quotedName(d.Environment), changeWords[d.Change], d.Then)
+	fmt.Fprintf(&b, "\n### %s in %s: %s\n\n%s\n\n", quotedName(d.Name), quotedName(d.Environment),
+		changeWords[d.Change], d.Then)
 	fmt.Fprintf(&b, "By the record: %s.\n\n", quoted(d.Recorded.words(), messageRunes))
 	t := newGrid("", "Rule", "When", "What it says")
 	for _, group := range d.groups() {
 		for _, f := range group.findings[:min(len(group.findings), maxRows)] {
-			t.row(group.label, quotedName(f.Rule)+" "+quotedName(f.Location), quoted(f.said(), nameRunes), quoted(f.Message, messageRunes))
+			t.row(group.label, quotedName(f.Rule)+" "+quotedName(f.Location), quoted(f.said(), nameRunes),
+				quoted(f.Message, messageRunes))
 		}
 	}
 	if t.rows > 0 {
@@ -154,7 +163,8 @@ func (d Previewed) markdown() string {
 		for _, f := range d.Files {
 			diffs.WriteString(f.shown())
 		}
-		b.WriteString(foldedText("Manifests: "+countOf(int64(n), "file"), fenced("diff", bounded(diffs.String(), maxPreviewDiff))) + "\n")
+		b.WriteString(foldedText("Manifests: "+countOf(int64(n), "file"),
+			fenced("diff", bounded(diffs.String(), maxPreviewDiff))) + "\n")
 	}
 	if d.Timetable != nil {
 		b.WriteString(foldedText("Timetable, when all goes well", goingWell(*d.Timetable)) + "\n")

@@ -50,7 +50,8 @@ func (c Commit) text() string {
 	return oneLine(fmt.Sprintf("%s (%s)", c.Name, id))
 }
 
-var outcomeWords = map[PreviewOutcome]string{PreviewFine: "no policy objects", PreviewObjected: "policy objects", PreviewBroken: "it has errors"}
+var outcomeWords = map[PreviewOutcome]string{PreviewFine: "no policy objects", PreviewObjected: "policy objects",
+	PreviewBroken: "it has errors"}
 
 func (s Style) outcome(o PreviewOutcome) string {
 	if o == PreviewFine {
@@ -60,12 +61,14 @@ func (s Style) outcome(o PreviewOutcome) string {
 }
 
 var changeWords = map[ChangeKind]string{
-	ChangeNew: "new", ChangeVersion: "new version", ChangeEarlier: "earlier version", ChangeUpdate: "rolling update", ChangeStrategy: "strategy only",
-	ChangeNothing: "nothing rendered", ChangeRetire: "retired", ChangeGone: "spec removed", ChangeBroken: "unusable",
+	ChangeNew: "new", ChangeVersion: "new version", ChangeEarlier: "earlier version", ChangeUpdate: "rolling update",
+	ChangeStrategy: "strategy only",
+	ChangeNothing:  "nothing rendered", ChangeRetire: "retired", ChangeGone: "spec removed", ChangeBroken: "unusable",
 }
 
 func (d Previewed) write(b *strings.Builder, style Style) {
-	fmt.Fprintf(b, "worker deployment %s (%s): %s\n", style.paint(bold, oneLine(d.Name)), oneLine(d.Environment), changeWords[d.Change])
+	fmt.Fprintf(b, "worker deployment %s (%s): %s\n", style.paint(bold, oneLine(d.Name)), oneLine(d.Environment),
+		changeWords[d.Change])
 	line := func(label, text string) { fmt.Fprintf(b, "  %-9s %s\n", label, oneLine(text)) }
 	line("", d.Then)
 	line("changed", strings.Join(d.Through, ", ")+", "+dash(d.SpecPath))
@@ -110,12 +113,15 @@ type findingGroup struct {
 
 // groups are all findings, the strictest first.
 func (d Previewed) groups() []findingGroup {
-	return []findingGroup{{"objects", d.Objections}, {"waits", d.Waits}, {"approval", d.Approvals}, {"warns", d.Warnings}, {"unknown", d.Unknown}}
+	return []findingGroup{{"objects", d.Objections}, {"waits", d.Waits}, {"approval", d.Approvals},
+		{"warns", d.Warnings}, {"unknown", d.Unknown}}
 }
 
 // text is a finding in a line.
 func (f PreviewFinding) text() string {
-	return strings.Join(slices.DeleteFunc([]string{f.Rule, f.said(), f.Message + f.place()}, func(s string) bool { return s == "" }), ": ")
+	return strings.Join(slices.DeleteFunc([]string{f.Rule, f.said(), f.Message + f.place()}, func(s string) bool {
+		return s == ""
+	}), ": ")
 }
 
 // said is what a finding does, and when.
@@ -180,18 +186,21 @@ func (p Preview) WriteAnnotations(w io.Writer) error {
 			level = "warning"
 		}
 		text := v1alpha1.Problem{Path: problem.Path, Message: problem.Message, Suggestion: problem.Suggestion}.String()
-		annotate(&b, annotation{level, problem.File, problem.Line, problem.Column, "rampart", strings.TrimPrefix(text, ": ")})
+		annotate(&b, annotation{level, problem.File, problem.Line, problem.Column, "rampart",
+			strings.TrimPrefix(text, ": ")})
 	}
 	for _, text := range p.Unjudged {
 		annotate(&b, annotation{level: "warning", title: "not judged by itself", text: text})
 	}
 	levels := map[string]string{"objects": "error", "warns": "warning"}
 	for _, d := range p.Deployments {
-		annotate(&b, annotation{"notice", d.SpecPath, d.Line, 0, d.Name + " in " + d.Environment, changeWords[d.Change] + ": " + d.Then})
+		annotate(&b, annotation{"notice", d.SpecPath, d.Line, 0, d.Name + " in " + d.Environment,
+			changeWords[d.Change] + ": " + d.Then})
 		for _, group := range d.groups() {
 			level := cmp.Or(levels[group.label], "notice")
 			for _, f := range group.findings {
-				annotate(&b, annotation{level, d.SpecPath, cmp.Or(f.Line, d.Line), 0, d.Name + ": " + f.Rule + " " + group.label, f.text()})
+				annotate(&b, annotation{level, d.SpecPath, cmp.Or(f.Line, d.Line), 0,
+					d.Name + ": " + f.Rule + " " + group.label, f.text()})
 			}
 		}
 	}
@@ -226,5 +235,6 @@ func annotate(b *strings.Builder, a annotation) {
 		}
 	}
 	add("title", cut(oneLine(a.title), nameRunes))
-	fmt.Fprintf(b, "::%s %s::%s\n", a.level, strings.Join(properties, ","), commandText.Replace(cut(oneLine(a.text), readRunes)))
+	fmt.Fprintf(b, "::%s %s::%s\n", a.level, strings.Join(properties, ","),
+		commandText.Replace(cut(oneLine(a.text), readRunes)))
 }

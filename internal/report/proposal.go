@@ -71,7 +71,8 @@ func whole(text string, room int) string {
 	if len(text) <= room {
 		return text
 	}
-	return text[:strings.LastIndex(text[:room], "\n")+1] + "\nThe rest is left out, since forges bound the size of this text.\n"
+	return text[:strings.LastIndex(text[:room], "\n")+1] +
+		"\nThe rest is left out, since forges bound the size of this text.\n"
 }
 
 // Title is that of the pull request: like the subject of a commit.
@@ -89,7 +90,8 @@ func (r ProposalReport) Title() string {
 	case a.Evacuation != nil && a.Evacuation.Target != "":
 		what = fmt.Sprintf("move workflows of %s from %s to %s", text(of), text(a.BuildID), text(a.Evacuation.Target))
 	case a.Evacuation != nil:
-		what = fmt.Sprintf("%s workflows of %s on %s", inTitle(strings.ToLower(string(a.Evacuation.Stage))), text(of), text(a.BuildID))
+		what = fmt.Sprintf("%s workflows of %s on %s", inTitle(strings.ToLower(string(a.Evacuation.Stage))), text(of),
+			text(a.BuildID))
 	}
 	return cutTitle(fmt.Sprintf("rampart(%s): %s", inTitle(r.Plan.Environment.Name), what))
 }
@@ -110,7 +112,8 @@ func cutTitle(s string) string {
 // inTitle makes text of others fit for a title, where some forges know a little Markdown.
 func inTitle(s string) string {
 	return cut(strings.Map(func(c rune) rune {
-		if unicode.IsLetter(c) || unicode.IsDigit(c) || unicode.Is(unicode.M, c) || strings.ContainsRune(" ._-/+:,%…\u2011＠＃", c) {
+		if unicode.IsLetter(c) || unicode.IsDigit(c) || unicode.Is(unicode.M, c) ||
+			strings.ContainsRune(" ._-/+:,%…\u2011＠＃", c) {
 			return c
 		}
 		return '_'
@@ -135,13 +138,17 @@ func (r ProposalReport) what() string {
 		if a.Step > 0 && a.Steps > 0 {
 			step = fmt.Sprintf(", step %d of %d", a.Step, a.Steps)
 		}
-		return fmt.Sprintf("**Ramp %s from %s to %s** of the new workflows of %s%s.", quotedBuild(a.BuildID), percent(a.From), percent(a.To), of, step)
+		return fmt.Sprintf("**Ramp %s from %s to %s** of the new workflows of %s%s.", quotedBuild(a.BuildID),
+			percent(a.From), percent(a.To), of, step)
 	case a.Kind == rollout.Promote:
-		return fmt.Sprintf("**Promote %s** from %s to all new workflows of %s.", quotedBuild(a.BuildID), percent(a.From), of)
+		return fmt.Sprintf("**Promote %s** from %s to all new workflows of %s.", quotedBuild(a.BuildID),
+			percent(a.From), of)
 	case a.Kind == rollout.Unroute:
-		return fmt.Sprintf("**Take all new workflows from %s** of %s, which is left without a current version.", quotedBuild(a.BuildID), of)
+		return fmt.Sprintf("**Take all new workflows from %s** of %s, which is left without a current version.",
+			quotedBuild(a.BuildID), of)
 	case a.Kind == rollout.UpdateVersion:
-		return fmt.Sprintf("**Change the pods of %s in place** (a rolling update of a version with traffic, without steps) of %s.", quotedBuild(a.BuildID), of)
+		return fmt.Sprintf("**Change the pods of %s in place** (a rolling update of a version with traffic, without "+
+			"steps) of %s.", quotedBuild(a.BuildID), of)
 	case a.Evacuation == nil:
 		return fmt.Sprintf("**%s** of %s.", quotedName(title(a)), of)
 	}
@@ -156,7 +163,8 @@ func (r ProposalReport) what() string {
 	if e.WantsApproval() {
 		irreversible = " This cannot be taken back."
 	}
-	return fmt.Sprintf("**%s %s on %s%s**, of %s.%s", what, countOf(e.Open, "open workflow"), quotedBuild(a.BuildID), to, of, irreversible)
+	return fmt.Sprintf("**%s %s on %s%s**, of %s.%s", what, countOf(e.Open, "open workflow"), quotedBuild(a.BuildID),
+		to, of, irreversible)
 }
 
 // why a person is asked, and what speaks for and against it.
@@ -169,7 +177,8 @@ func (r ProposalReport) why() string {
 		}
 	}
 	if n := len(asking); n > 0 {
-		out = append(out, fmt.Sprintf("Approval is asked for by %s%s.", strings.Join(asking[:min(n, 2)], ", "), andMore(n-2)))
+		out = append(out, fmt.Sprintf("Approval is asked for by %s%s.", strings.Join(asking[:min(n, 2)], ", "),
+			andMore(n-2)))
 	}
 	var waived []string
 	for _, f := range r.Asked.Verdict.Findings {
@@ -252,14 +261,16 @@ func share(c rollout.RoutingConfig, id string) string {
 
 // evacuated says what happens to workflows; where new ones go stays as it is.
 func (r ProposalReport) evacuated(e rollout.Evacuation) string {
-	then := map[v1alpha1.EvacuationStage]string{v1alpha1.EvacuateBySignal: "sent a signal", v1alpha1.EvacuateByMove: "moved to " + quotedBuild(e.Target),
+	then := map[v1alpha1.EvacuationStage]string{v1alpha1.EvacuateBySignal: "sent a signal",
+		v1alpha1.EvacuateByMove:   "moved to " + quotedBuild(e.Target),
 		v1alpha1.EvacuateByCancel: "asked to cancel", v1alpha1.EvacuateByTermination: "terminated"}[e.Stage]
 	if e.Signal != "" {
 		then = "sent the signal " + quotedName(e.Signal)
 	}
 	t := newGrid("Open workflows pinned to", "now", "if merged")
 	t.row(quotedBuild(r.Asked.Action.BuildID), rollout.Grouped(e.Open), then)
-	return t.b.String() + "\nWhere new workflows go does not change. The version has had no traffic since " + minute(e.Since) + ".\n"
+	return t.b.String() + "\nWhere new workflows go does not change. The version has had no traffic since " +
+		minute(e.Since) + ".\n"
 }
 
 // merged says what happens then.
@@ -273,20 +284,24 @@ func (r ProposalReport) merged() string {
 	case a.Kind == rollout.Promote:
 		out = append(out, fmt.Sprintf("If it still holds, %s becomes the current version at once.", id))
 		if bake := r.bake(); bake > 0 {
-			out = append(out, fmt.Sprintf("It is then judged for %s before the rollout is complete.", v1alpha1.Duration{Duration: bake}))
+			out = append(out, fmt.Sprintf("It is then judged for %s before the rollout is complete.",
+				v1alpha1.Duration{Duration: bake}))
 		}
 		if before := r.Snapshot.Observation.Routing.Current; before != "" && r.Snapshot.Spec != nil {
-			out = append(out, fmt.Sprintf("%s keeps its workers; for %s it can take its traffic back at once.", quotedBuild(before),
-				v1alpha1.Duration{Duration: max(r.strategy().Rollback.Window.Duration, r.bake())}))
+			out = append(out, fmt.Sprintf("%s keeps its workers; for %s it can take its traffic back at once.",
+				quotedBuild(before), v1alpha1.Duration{Duration: max(r.strategy().Rollback.Window.Duration, r.bake())}))
 		}
 	case a.Kind == rollout.Unroute:
-		out = append(out, fmt.Sprintf("If it still holds, %s gets no new workflows; those that are open end on it.", id))
+		out = append(out, fmt.Sprintf("If it still holds, %s gets no new workflows; those that are open end on it.",
+			id))
 	case a.Kind == rollout.UpdateVersion:
-		out = append(out, fmt.Sprintf("If it still holds, all workers of %s are restarted with the new template: open workflows go on with its code.", id))
+		out = append(out, fmt.Sprintf("If it still holds, all workers of %s are restarted with the new template: "+
+			"open workflows go on with its code.", id))
 	case a.Evacuation != nil:
 		out = append(out, "If it still holds, a batch job of Temporal does it, for the workflows that are open then.")
 	}
-	return strings.Join(append(out, "If it no longer holds, `routing.yaml` is put back with the reason, and what holds then is proposed anew."), " ")
+	return strings.Join(append(out, "If it no longer holds, `routing.yaml` is put back with the reason, and what "+
+		"holds then is proposed anew."), " ")
 }
 
 func (r ProposalReport) bake() time.Duration {
@@ -320,7 +335,8 @@ func (r ProposalReport) ramped(id string) []string {
 		if n := len(later) - maxTodo; n > 0 {
 			all = append(all, countOf(int64(n), "more step"))
 		}
-		second = fmt.Sprintf("**This approves the whole rollout:** what comes later goes on by itself, as long as facts, gates and policy allow it: %s.",
+		second = fmt.Sprintf("**This approves the whole rollout:** what comes later goes on by itself, as long as "+
+			"facts, gates and policy allow it: %s.",
 			strings.Join(append(all, "the promotion"), ", "))
 	case r.Snapshot.Environment.Approval.Mode != v1alpha1.PullRequest:
 		second = fmt.Sprintf("After that comes %s; it is proposed like this where policy wants approval for it.", next)
@@ -331,15 +347,18 @@ func (r ProposalReport) ramped(id string) []string {
 // rejected says how to say no, and how to answer without a forge.
 func (r ProposalReport) rejected() string {
 	of := tameName(r.Plan.Deployment.String())
-	out := fmt.Sprintf("close it: nothing moves, and the worker deployment is held at this step until `rampart resume %s`.", of)
+	out := fmt.Sprintf("close it: nothing moves, and the worker deployment is held at this step until `rampart "+
+		"resume %s`.", of)
 	switch {
 	case r.Asked.Action.Evacuation != nil:
 		out = "close it: this stage is declined, and the workflows stay where they are."
 	case r.Asked.Action.Kind == rollout.Unroute:
-		out = fmt.Sprintf("close it: nothing moves, and the worker deployment is held as it is until `rampart resume %s`.", of)
+		out = fmt.Sprintf("close it: nothing moves, and the worker deployment is held as it is until `rampart "+
+			"resume %s`.", of)
 	}
 	which := r.which()
-	return out + fmt.Sprintf(" Without a forge: `rampart approve %s%s`, `rampart reject %[1]s%[2]s`. Traffic is taken back without asking, whatever becomes of this.", of, which)
+	return out + fmt.Sprintf(" Without a forge: `rampart approve %s%s`, `rampart reject %[1]s%[2]s`. Traffic is "+
+		"taken back without asking, whatever becomes of this.", of, which)
 }
 
 // which are the flags by which an answer is about this proposal, and none that takes its place.
@@ -355,8 +374,10 @@ func (r ProposalReport) which() string {
 
 // foot says how old all of it is and what it is worth.
 func (r ProposalReport) foot() string {
-	return fmt.Sprintf("Facts of %s, rounded down to %s. Nothing in this text is read back: editing it changes nothing. What counts is "+
-		"`routing.yaml` on this branch.\n", minute(r.Snapshot.Now.Truncate(factsEvery)), v1alpha1.Duration{Duration: factsEvery})
+	return fmt.Sprintf("Facts of %s, rounded down to %s. Nothing in this text is read back: editing it changes "+
+		"nothing. What counts is "+
+		"`routing.yaml` on this branch.\n", minute(r.Snapshot.Now.Truncate(factsEvery)),
+		v1alpha1.Duration{Duration: factsEvery})
 }
 
 // minute is a time as people compare it.

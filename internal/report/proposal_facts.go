@@ -37,8 +37,8 @@ func (r ProposalReport) gist() string {
 	case c.Problem != "":
 		out = "**There is no comparison:** " + quoted(c.Problem, messageRunes) + "."
 	case !c.Enough:
-		out = fmt.Sprintf("**Too few to say:** %s since its ramp changed, %s of them failed%s.", countOf(c.CandidateCounts.Closed, "closed workflow"),
-			rollout.Grouped(c.CandidateCounts.Failed), r.needed())
+		out = fmt.Sprintf("**Too few to say:** %s since its ramp changed, %s of them failed%s.",
+			countOf(c.CandidateCounts.Closed, "closed workflow"), rollout.Grouped(c.CandidateCounts.Failed), r.needed())
 	default:
 		out = fmt.Sprintf("Failed since its ramp changed: %s", failures(c.CandidateCounts))
 		if c.Against != "" {
@@ -47,7 +47,8 @@ func (r ProposalReport) gist() string {
 		out += ": " + opinion(*c) + "."
 	}
 	if n := c.Stuck.Candidate + c.Stuck.Unresolved; n > 0 {
-		out += fmt.Sprintf(" **%s stuck, %s of them on %s for certain.**", are(int(n), "workflow"), rollout.Grouped(c.Stuck.Candidate), quotedBuild(c.Candidate))
+		out += fmt.Sprintf(" **%s stuck, %s of them on %s for certain.**", are(int(n), "workflow"),
+			rollout.Grouped(c.Stuck.Candidate), quotedBuild(c.Candidate))
 	}
 	return out
 }
@@ -58,7 +59,8 @@ func (r ProposalReport) needed() string {
 	case a == nil:
 		return ""
 	case a.OnTooFewSamples == v1alpha1.SamplesAdvance:
-		return fmt.Sprintf("; the spec wants %s, and goes on without them after %s", rollout.Grouped(int64(a.MinSamples)), a.MaxWait)
+		return fmt.Sprintf("; the spec wants %s, and goes on without them after %s",
+			rollout.Grouped(int64(a.MinSamples)), a.MaxWait)
 	}
 	return fmt.Sprintf("; the spec wants %s", rollout.Grouped(int64(a.MinSamples)))
 }
@@ -112,7 +114,8 @@ func (r ProposalReport) evidence() section {
 		return section{}
 	}
 	return section{"Evidence: " + countOf(int64(t.rows), "fact") + summary, t.b.String() +
-		fmt.Sprintf("\nTraffic is only raised on a read of Temporal of the last %s.\n", v1alpha1.Duration{Duration: r.Snapshot.Limits.FactMaxAge})}
+		fmt.Sprintf("\nTraffic is only raised on a read of Temporal of the last %s.\n",
+			v1alpha1.Duration{Duration: r.Snapshot.Limits.FactMaxAge})}
 }
 
 // comparison of the candidate with the current version.
@@ -124,8 +127,10 @@ func (r ProposalReport) comparison(t *grid, c rollout.Canary, read string) {
 		}
 		found := "not known: " + quoted(v.Closed.Reason, messageRunes)
 		if n := v.Closed; n.Known {
-			found = fmt.Sprintf("%s completed, %s failed, %s timed out, %s terminated, %s canceled, %s went on as new", rollout.Grouped(n.Completed), rollout.Grouped(n.Failed),
-				rollout.Grouped(n.TimedOut), rollout.Grouped(n.Terminated), rollout.Grouped(n.Canceled), rollout.Grouped(n.ContinuedAsNew))
+			found = fmt.Sprintf("%s completed, %s failed, %s timed out, %s terminated, %s canceled, %s went on as new",
+				rollout.Grouped(n.Completed), rollout.Grouped(n.Failed),
+				rollout.Grouped(n.TimedOut), rollout.Grouped(n.Terminated), rollout.Grouped(n.Canceled),
+				rollout.Grouped(n.ContinuedAsNew))
 		}
 		t.row("closed on "+quotedBuild(side)+" since "+minute(c.Since), found, read)
 	}
@@ -133,12 +138,15 @@ func (r ProposalReport) comparison(t *grid, c rollout.Canary, read string) {
 	case c.Problem != "":
 		t.row("comparison", "none: "+quoted(c.Problem, messageRunes), read)
 	default:
-		t.row("comparison", fmt.Sprintf("%s; evidence %s, turned back at %s (powers of ten)", opinion(c), power(c.Evidence), power(c.Bound)), read)
+		t.row("comparison", fmt.Sprintf("%s; evidence %s, turned back at %s (powers of ten)", opinion(c),
+			power(c.Evidence), power(c.Bound)), read)
 	}
 	if a := r.strategy().Analysis; a != nil && a.MaxFailureRate > 0 && c.Problem == "" {
-		t.row("ceiling", fmt.Sprintf("at most %s may fail; evidence for more %s, turned back at %s", percent(round(100*a.MaxFailureRate)), power(c.CeilingEvidence), power(c.Bound)), read)
+		t.row("ceiling", fmt.Sprintf("at most %s may fail; evidence for more %s, turned back at %s",
+			percent(round(100*a.MaxFailureRate)), power(c.CeilingEvidence), power(c.Bound)), read)
 	}
-	stuck := fmt.Sprintf("%s on %s, %s on an unknown version", rollout.Grouped(c.Stuck.Candidate), quotedBuild(c.Candidate), rollout.Grouped(c.Stuck.Unresolved))
+	stuck := fmt.Sprintf("%s on %s, %s on an unknown version", rollout.Grouped(c.Stuck.Candidate),
+		quotedBuild(c.Candidate), rollout.Grouped(c.Stuck.Unresolved))
 	if c.Stuck.Workflow != "" {
 		stuck += "; one is " + quotedName(c.Stuck.Workflow)
 	}
@@ -176,7 +184,8 @@ func (r ProposalReport) queues(t *grid, read string) {
 			if q.Pollers.Known {
 				found += "; " + countOf(int64(q.Pollers.Count), "poller")
 			}
-			t.row(fmt.Sprintf("%s queue %s of %s", quotedName(string(q.Type)), quotedName(q.Name), quotedBuild(v.BuildID)), found, read)
+			t.row(fmt.Sprintf("%s queue %s of %s", quotedName(string(q.Type)), quotedName(q.Name),
+				quotedBuild(v.BuildID)), found, read)
 		}
 	}
 	if n := shown - maxRows; n > 0 {
@@ -201,7 +210,8 @@ func (r ProposalReport) metrics(t *grid) (unfit int) {
 			found += " from " + quoted(f.Source, nameRunes)
 		}
 		if i < maxRows {
-			t.row("metric "+quotedName(key), found, fmt.Sprintf("%s (limit %s)", age, v1alpha1.Duration{Duration: f.MaxAge}))
+			t.row("metric "+quotedName(key), found,
+				fmt.Sprintf("%s (limit %s)", age, v1alpha1.Duration{Duration: f.MaxAge}))
 		}
 	}
 	if n := len(r.Snapshot.Facts) - maxRows; n > 0 {
@@ -258,7 +268,8 @@ func (r ProposalReport) rules() section {
 		return section{}
 	}
 	var counts []string
-	for _, outcome := range []string{outcomeTurnBack, outcomeHold, outcomeAsk, outcomeWaived, outcomeWarn, outcomeAllow, outcomePassed} {
+	for _, outcome := range []string{outcomeTurnBack, outcomeHold, outcomeAsk, outcomeWaived, outcomeWarn, outcomeAllow,
+		outcomePassed} {
 		if n := said[outcome]; n > 0 {
 			counts = append(counts, rollout.Grouped(n)+" "+outcome)
 		}
@@ -298,7 +309,8 @@ func says(f rollout.Finding) string {
 func (r ProposalReport) quietRules(said map[string]int64) string {
 	x := r.Explanation
 	if x == nil {
-		return fmt.Sprintf("\nRules that passed are listed by `rampart explain %s`.\n", tameName(r.Plan.Deployment.String()))
+		return fmt.Sprintf("\nRules that passed are listed by `rampart explain %s`.\n",
+			tameName(r.Plan.Deployment.String()))
 	}
 	t := newGrid("Rule", "Outcome", "Looked at")
 	n, idle := 0, int64(0)
@@ -343,7 +355,8 @@ func (r ProposalReport) versions() section {
 	if t := r.Proposal.Target; t != nil {
 		lives.target = t.BuildID
 	}
-	t, seen := newGrid("Version", "State", "New workflows", "Open workflows pinned to it", "Waits for"), map[string]bool{}
+	t, seen := newGrid("Version", "State", "New workflows", "Open workflows pinned to it", "Waits for"),
+		map[string]bool{}
 	add := func(v Version) {
 		if seen[v.BuildID] = true; len(seen) > maxRows {
 			return
@@ -356,7 +369,8 @@ func (r ProposalReport) versions() section {
 		if waits != "" {
 			waiting = quoted(waits, messageRunes)
 		}
-		t.row(quotedBuild(v.BuildID), r.state(v), share(r.Snapshot.Observation.Routing, v.BuildID), r.open(v.BuildID), waiting)
+		t.row(quotedBuild(v.BuildID), r.state(v), share(r.Snapshot.Observation.Routing, v.BuildID), r.open(v.BuildID),
+			waiting)
 	}
 	if rec := r.Snapshot.Record.Routing; rec != nil {
 		lives.setAside = rec.Spec.SetAside

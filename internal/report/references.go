@@ -38,7 +38,8 @@ func (r References) WriteText(w io.Writer) error {
 			if object.Optional {
 				name += " (optional)"
 			}
-			rows = append(rows, []string{version, state, object.Kind, oneLine(name), dash(strings.Join(object.Files, ", "))})
+			rows = append(rows, []string{version, state, object.Kind, oneLine(name),
+				dash(strings.Join(object.Files, ", "))})
 		}
 	}
 	if _, err := io.WriteString(w, aligned(rows)); err != nil {
@@ -46,7 +47,8 @@ func (r References) WriteText(w io.Writer) error {
 	}
 	for _, v := range r.Versions {
 		if v.Problem != "" {
-			if _, err := fmt.Fprintf(w, "\n%s: %s: what it names is not known\n", v.BuildID, oneLine(v.Problem)); err != nil {
+			if _, err := fmt.Fprintf(w, "\n%s: %s: what it names is not known\n", v.BuildID,
+				oneLine(v.Problem)); err != nil {
 				return err
 			}
 		}

@@ -60,7 +60,8 @@ const Pending = "Pending"
 
 // NewStatus reads the status of a worker deployment off what Git says of it.
 func NewStatus(s rollout.Snapshot) Status {
-	out := Status{Environment: s.Environment.Name, Name: s.Deployment.String(), SpecPath: s.SpecPath, UnusableTemplates: s.UnusableTemplates()}
+	out := Status{Environment: s.Environment.Name, Name: s.Deployment.String(), SpecPath: s.SpecPath,
+		UnusableTemplates: s.UnusableTemplates()}
 	var versions []v1alpha1.RecordedVersion
 	if r := s.Record.Routing; r != nil {
 		versions = r.Spec.Versions
@@ -91,7 +92,8 @@ func NewStatus(s rollout.Snapshot) Status {
 // asSeen takes what has the traffic from what the bot saw last, where that does not follow the record: while somebody
 // holds it, or the record cannot be read.
 func (st *Status) asSeen(s rollout.Snapshot) {
-	if r := s.Record.Routing; r != nil && r.Spec.Hold == nil || s.Record.Status == nil || s.Record.Status.Status == nil {
+	if r := s.Record.Routing; r != nil && r.Spec.Hold == nil || s.Record.Status == nil ||
+		s.Record.Status.Status == nil {
 		return
 	}
 	was := s.Record.Status.Status
@@ -148,7 +150,8 @@ func (st *Status) readState(s rollout.Snapshot) {
 	}()
 	switch {
 	case s.Record.RoutingProblem != nil:
-		st.Reason, st.Message, st.Observed = string(s.Record.RoutingProblem.Reason), s.Record.RoutingProblem.Message, false
+		st.Reason, st.Message, st.Observed = string(s.Record.RoutingProblem.Reason), s.Record.RoutingProblem.Message,
+			false
 	case len(s.Problems) > 0:
 		st.Reason, st.Message, st.Observed = string(s.Problems[0].Reason), s.Problems[0].Message, false
 		if was != nil && was.Decision != nil {
@@ -159,7 +162,8 @@ func (st *Status) readState(s rollout.Snapshot) {
 	case s.Spec != nil && !st.Observed && was == nil:
 		st.Reason, st.Message = Pending, "the bot has not seen this worker deployment yet"
 	case s.Spec != nil && !st.Observed:
-		st.Message = fmt.Sprintf("the bot has not seen this spec yet; before it: %s: %s", cmp.Or(st.Reason, "no status"), st.Message)
+		st.Message = fmt.Sprintf("the bot has not seen this spec yet; before it: %s: %s",
+			cmp.Or(st.Reason, "no status"), st.Message)
 		st.Reason = Pending
 	}
 }
@@ -199,7 +203,8 @@ func SortStatuses(list []Status) {
 
 // WriteStatuses prints a table of statuses, with ages as of now.
 func WriteStatuses(w io.Writer, list []Status, now time.Time) error {
-	rows := [][]string{{"NAME", "ENVIRONMENT", "TARGET", "CURRENT", "RAMP", "STEP", "STATE", "AGE", "VERDICT", "MESSAGE"}}
+	rows := [][]string{{"NAME", "ENVIRONMENT", "TARGET", "CURRENT", "RAMP", "STEP", "STATE", "AGE", "VERDICT",
+		"MESSAGE"}}
 	for _, st := range list {
 		age := "-"
 		if st.Since != nil {

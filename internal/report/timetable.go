@@ -14,7 +14,8 @@ import (
 // changed.
 func TimetableText(t rollout.Timetable, style Style) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (%s), simulated from %s on, a cycle every %s\n\n", style.paint(bold, oneLine(t.Deployment.String())), oneLine(t.Environment),
+	fmt.Fprintf(&b, "%s (%s), simulated from %s on, a cycle every %s\n\n",
+		style.paint(bold, oneLine(t.Deployment.String())), oneLine(t.Environment),
 		t.Start.UTC().Format(time.RFC3339), t.Interval)
 	rows := [][]string{{"AFTER", "TIME", "WHAT", "TRAFFIC", "STATE", "HELD BY"}}
 	for _, e := range t.Entries {
@@ -88,9 +89,11 @@ func conclusion(t rollout.Timetable, style Style) string {
 	case rollout.OutcomeTurnedBack:
 		return fmt.Sprintf("%s: %s", style.paint(red, "Turned back"), oneLine(t.State.Message))
 	case rollout.OutcomeHeld:
-		return fmt.Sprintf("%s after %s, and nothing goes on by itself: %s: %s", style.paint(red, "Held"), end, t.State.Reason, oneLine(t.State.Message))
+		return fmt.Sprintf("%s after %s, and nothing goes on by itself: %s: %s", style.paint(red, "Held"), end,
+			t.State.Reason, oneLine(t.State.Message))
 	}
-	return fmt.Sprintf("%s after %s: %s: %s", style.paint(red, "The time is up"), end, t.State.Reason, oneLine(t.State.Message))
+	return fmt.Sprintf("%s after %s: %s: %s", style.paint(red, "The time is up"), end, t.State.Reason,
+		oneLine(t.State.Message))
 }
 
 // after is how long after a simulation's start something is.

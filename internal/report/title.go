@@ -49,7 +49,8 @@ func title(a rollout.Action) string {
 		if a.Drift.Path != "" {
 			return "drift of " + a.Drift.Path
 		}
-		return fmt.Sprintf("drift of the %s: %s recorded, %s found", strings.ToLower(string(a.Drift.Kind)), a.Drift.Recorded, a.Drift.Actual)
+		return fmt.Sprintf("drift of the %s: %s recorded, %s found", strings.ToLower(string(a.Drift.Kind)),
+			a.Drift.Recorded, a.Drift.Actual)
 	case rollout.Unroute:
 		return "take new workflows from " + build
 	case rollout.ScaleDown:
@@ -68,8 +69,8 @@ func title(a rollout.Action) string {
 
 // evacuation says what is done about the workflows that stay on a version.
 func evacuation(a rollout.Action, build string) string {
-	what := map[rollout.ActionKind]string{rollout.SignalWorkflows: "signal", rollout.MoveWorkflows: "move", rollout.CancelWorkflows: "cancel",
-		rollout.TerminateWorkflows: "terminate"}[a.Kind]
+	what := map[rollout.ActionKind]string{rollout.SignalWorkflows: "signal", rollout.MoveWorkflows: "move",
+		rollout.CancelWorkflows: "cancel", rollout.TerminateWorkflows: "terminate"}[a.Kind]
 	if a.Evacuation == nil {
 		return fmt.Sprintf("%s workflows on %s", what, build)
 	}

@@ -114,11 +114,15 @@ func (t *PolicyTree) WriteText(b *strings.Builder, view View) {
 		w.line(2, "recorded as "+t.DecisionID, nil)
 	}
 	if t.RecordedDigest != "" && t.RecordedDigest != t.PolicyDigest {
-		w.line(2, fmt.Sprintf("by other policies (%s) than those that are explained here (%s)", short(t.RecordedDigest), short(t.PolicyDigest)),
+		w.line(2, fmt.Sprintf("by other policies (%s) than those that are explained here (%s)", short(t.RecordedDigest),
+			short(t.PolicyDigest)),
 			func(s string) string { return w.Style.paint(yellow, s) })
 	}
-	if r := t.Recorded; r != nil && len(t.Explanations) > 0 && (r.Effect != t.Explanations[0].Verdict.Effect || !slices.Equal(decisive(*r), decisive(t.Explanations[0].Verdict))) {
-		w.line(2, "decided then: "+sum(r.Effect, decisive(*r)), func(s string) string { return w.Style.paint(yellow, s) })
+	if r := t.Recorded; r != nil && len(t.Explanations) > 0 && (r.Effect != t.Explanations[0].Verdict.Effect ||
+		!slices.Equal(decisive(*r), decisive(t.Explanations[0].Verdict))) {
+		w.line(2, "decided then: "+sum(r.Effect, decisive(*r)), func(s string) string {
+			return w.Style.paint(yellow, s)
+		})
 	}
 	for _, x := range t.Explanations {
 		w.explanation(x)

@@ -26,8 +26,8 @@ func (t *Table) Remember(now time.Time, leaveOut func(Key) bool) Remembered {
 		if leaveOut(key) || now.After(r.Until.Add(Interval)) {
 			continue
 		}
-		out.Settled = append(out.Settled, rememberedRow{Key: key, Inputs: r.Inputs[:], Until: r.Until, Due: r.Due, Routing: r.Routing,
-			TemporalNamespace: r.TemporalNamespace})
+		out.Settled = append(out.Settled, rememberedRow{Key: key, Inputs: r.Inputs[:], Until: r.Until, Due: r.Due,
+			Routing: r.Routing, TemporalNamespace: r.TemporalNamespace})
 	}
 	return out
 }
@@ -49,7 +49,8 @@ func (t *Table) Recall(known Remembered, now time.Time) error {
 		if most := now.Add(Interval); until.After(most) { // the clock went back
 			until = most
 		}
-		row := &Row{Inputs: rollout.Inputs(s.Inputs), listed: s.Key.Name.String(), Due: s.Due, Routing: s.Routing, TemporalNamespace: s.TemporalNamespace}
+		row := &Row{Inputs: rollout.Inputs(s.Inputs), listed: s.Key.Name.String(), Due: s.Due, Routing: s.Routing,
+			TemporalNamespace: s.TemporalNamespace}
 		row.restUntil(until)
 		all[s.Key] = row
 	}

@@ -52,10 +52,12 @@ func ApprovedByCommit(ask ApproverAsk, c ApprovalCommit) Approver {
 		out.Why = "it is not known who asked for it"
 		return out
 	case c.Bot:
-		out.Why = fmt.Sprintf("commit %s is the bot's own, and does not say who put it on the branch", shortHash(c.Commit))
+		out.Why = fmt.Sprintf("commit %s is the bot's own, and does not say who put it on the branch",
+			shortHash(c.Commit))
 		return out
 	case c.Signed != "" && c.Signed != Yes:
-		out.Why = fmt.Sprintf("commit %s of %s is not signed by a signer that the bot trusts", shortHash(c.Commit), c.Author)
+		out.Why = fmt.Sprintf("commit %s of %s is not signed by a signer that the bot trusts", shortHash(c.Commit),
+			c.Author)
 		return out
 	}
 	out.By = c.Author
@@ -101,7 +103,8 @@ func ApprovedByMerge(ask ApproverAsk, approvers []Merger, asked []string) Approv
 		out.Other, out.Why = "", "the forge names no person who merged or approved it"
 		return out
 	}
-	out.By, out.Why = strings.Join(same, ", "), strings.Join(same, ", ")+" asked for it, in commit "+shortHash(ask.AskedIn[len(ask.AskedIn)-1].Commit)
+	out.By, out.Why = strings.Join(same, ", "), strings.Join(same, ", ")+" asked for it, in commit "+
+		shortHash(ask.AskedIn[len(ask.AskedIn)-1].Commit)
 	return out
 }
 
@@ -116,7 +119,8 @@ func SamePerson(a, b string) bool {
 	if mailA == webFlow || mailB == webFlow {
 		return false
 	}
-	return mailA != "" && mailA == mailB || nameA != "" && nameA == nameB || nameA != "" && nameA == mailB || mailA != "" && mailA == nameB
+	return mailA != "" && mailA == mailB || nameA != "" && nameA == nameB || nameA != "" && nameA == mailB ||
+		mailA != "" && mailA == nameB
 }
 
 // nameAndMail takes "name <e-mail address>" apart, in lower case.

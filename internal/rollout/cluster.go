@@ -44,7 +44,8 @@ func (s *Snapshot) ClusterAsk() ClusterAsk {
 	}
 	versions := s.Record.Routing.Spec.Versions
 	for i, v := range versions {
-		ask.Versions = append(ask.Versions, VersionDeployments{BuildID: v.BuildID, Deployments: TakenBy(versions[i : i+1])})
+		ask.Versions = append(ask.Versions, VersionDeployments{BuildID: v.BuildID,
+			Deployments: TakenBy(versions[i : i+1])})
 	}
 	return ask
 }
@@ -118,8 +119,8 @@ type PodProblem struct {
 // Compare orders problems: what is about pods that are not there comes first, then what is about most of them.
 func (p PodProblem) Compare(o PodProblem) int {
 	absent := func(p PodProblem) int { return cmp.Compare(min(p.Pods, 1), 1) }
-	return cmp.Or(cmp.Compare(absent(p), absent(o)), cmp.Compare(o.Pods, p.Pods), strings.Compare(string(p.Reason), string(o.Reason)),
-		strings.Compare(p.Message, o.Message))
+	return cmp.Or(cmp.Compare(absent(p), absent(o)), cmp.Compare(o.Pods, p.Pods),
+		strings.Compare(string(p.Reason), string(o.Reason)), strings.Compare(p.Message, o.Message))
 }
 
 // Reasons are the reasons of the problems, sorted and each once; PodsRunning alone where all pods are ready, and

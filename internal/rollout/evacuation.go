@@ -41,7 +41,8 @@ func (e Evacuation) WantsApproval() bool {
 // job's meaning depends on: a restarted bot finds its own, and another attempt is another job.
 func EvacuationJobID(d Name, buildID string, e Evacuation) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", e.Since.UTC().Format(time.RFC3339Nano), e.Target, e.Signal))
-	return fmt.Sprintf("rampart-evacuate:%s:%s:%s:%d:%s", d, buildID, e.Stage, e.Attempt, hex.EncodeToString(sum[:])[:12])
+	return fmt.Sprintf("rampart-evacuate:%s:%s:%s:%d:%s", d, buildID, e.Stage, e.Attempt,
+		hex.EncodeToString(sum[:])[:12])
 }
 
 // EvacuationKind is the kind of action that a stage is.

@@ -81,7 +81,8 @@ func InputOf(namespace string, g *v1alpha1.Gate) *GateInputRef {
 	switch {
 	case g == nil || g.InputFrom == nil:
 	case g.InputFrom.ConfigMapKeyRef != nil:
-		return &GateInputRef{InputConfigMap, namespace, g.InputFrom.ConfigMapKeyRef.Name, g.InputFrom.ConfigMapKeyRef.Key}
+		return &GateInputRef{InputConfigMap, namespace, g.InputFrom.ConfigMapKeyRef.Name,
+			g.InputFrom.ConfigMapKeyRef.Key}
 	case g.InputFrom.SecretKeyRef != nil:
 		return &GateInputRef{InputSecret, namespace, g.InputFrom.SecretKeyRef.Name, g.InputFrom.SecretKeyRef.Key}
 	}

@@ -25,9 +25,10 @@ var (
 	notDNS     = regexp.MustCompile(`[^a-zA-Z0-9-]+`)
 	// imageReference is a container image's reference, by the grammar of the OCI distribution's reference package: a
 	// registry with a port, a path in lower case, a tag, a digest.
-	imageReference = regexp.MustCompile(`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::[0-9]+)?/)?` +
-		`[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*` +
-		`(?::\w[\w.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$`)
+	imageReference = regexp.MustCompile(
+		`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::[0-9]+)?/)?` +
+			`[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*` +
+			`(?::\w[\w.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$`)
 )
 
 // TemplateHash is SHA-256, in hex, over the canonical JSON of the spec's pod template as the user wrote it (with
@@ -35,7 +36,9 @@ var (
 func TemplateHash(spec v1alpha1.WorkerDeploymentSpec) string {
 	h := sha256.New()
 	h.Write(spec.Template.Raw)
-	for _, p := range slices.SortedFunc(slices.Values(spec.Pools), func(a, b v1alpha1.Pool) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, p := range slices.SortedFunc(slices.Values(spec.Pools), func(a, b v1alpha1.Pool) int {
+		return strings.Compare(a.Name, b.Name)
+	}) {
 		fmt.Fprintf(h, "\n%s\n%s", p.Name, p.Template.Raw)
 	}
 	return hex.EncodeToString(h.Sum(nil))
@@ -65,7 +68,8 @@ func JudgedBy(r v1alpha1.RolloutStrategy) string {
 // BuildIDFor gives the build ID of a spec: the custom one; else that of a recorded version made from the same
 // template; else a new one, <image tag or digest>-<hex of the template hash>, long enough not to meet a recorded one.
 // The second result says where it comes from.
-func BuildIDFor(spec v1alpha1.WorkerDeploymentSpec, recorded []v1alpha1.RecordedVersion) (string, v1alpha1.BuildIDSource) {
+func BuildIDFor(spec v1alpha1.WorkerDeploymentSpec,
+	recorded []v1alpha1.RecordedVersion) (string, v1alpha1.BuildIDSource) {
 	if id := CleanBuildID(spec.WorkerOptions.UnsafeCustomBuildID); id != "" {
 		return id, v1alpha1.BuildIDCustom
 	}
@@ -78,7 +82,9 @@ func BuildIDFor(spec v1alpha1.WorkerDeploymentSpec, recorded []v1alpha1.Recorded
 	prefix := imagePrefix(spec.Template.FirstImage)
 	for n := 8; ; n += 8 {
 		id := joinBuildID(prefix, hash[:n])
-		if n == len(hash) || !slices.ContainsFunc(recorded, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == id }) {
+		if n == len(hash) || !slices.ContainsFunc(recorded, func(v v1alpha1.RecordedVersion) bool {
+			return v.BuildID == id
+		}) {
 			return id, v1alpha1.BuildIDTemplate
 		}
 	}

@@ -95,7 +95,8 @@ type ActionKind string
 // The kinds of actions.
 const (
 	CreateVersion ActionKind = "CreateVersion" // render a new version's files
-	UpdateVersion ActionKind = "UpdateVersion" // in place: a changed template under a stable custom build ID, or a changed connection
+	// in place: a changed template under a stable custom build ID, or a changed connection
+	UpdateVersion ActionKind = "UpdateVersion"
 	ScaleVersion  ActionKind = "ScaleVersion"  // the spec's replicas changed
 	Restore       ActionKind = "Restore"       // guard and replicas back
 	StartGate     ActionKind = "StartGate"     // start the test workflows that are missing

@@ -145,7 +145,9 @@ func (t *ResourceTemplate) selects(of ResourceSubject, had bool) bool {
 	case len(of.States) == 0:
 		return had
 	}
-	return slices.ContainsFunc(of.States, func(state v1alpha1.VersionState) bool { return slices.Contains(t.Versions, state) })
+	return slices.ContainsFunc(of.States, func(state v1alpha1.VersionState) bool {
+		return slices.Contains(t.Versions, state)
+	})
 }
 
 // WaitsForNew reports whether a version that runs with a number of replicas does not get the object: its number would

@@ -47,7 +47,8 @@ type ReviewedProposal struct {
 
 // ReviewedRaise is a record's raise that waits for approval.
 func ReviewedRaise(p v1alpha1.RecordedProposal) ReviewedProposal {
-	key := fmt.Sprintf("%s\n%s\n%v\n%v\n%s", p.BuildID, p.TemplateHash, p.From, p.To, p.Since.UTC().Format(time.RFC3339Nano))
+	key := fmt.Sprintf("%s\n%s\n%v\n%v\n%s", p.BuildID, p.TemplateHash, p.From, p.To,
+		p.Since.UTC().Format(time.RFC3339Nano))
 	if p.Kind != "" {
 		key = string(p.Kind) + "\n" + key
 	}
@@ -57,7 +58,8 @@ func ReviewedRaise(p v1alpha1.RecordedProposal) ReviewedProposal {
 
 // ReviewedStage is a record's stage of an evacuation that waits for approval.
 func ReviewedStage(e v1alpha1.RecordedEvacuation) ReviewedProposal {
-	return ReviewedProposal{Key: e.JobID + "\n" + e.ProposedAt.UTC().Format(time.RFC3339Nano), Since: e.ProposedAt, JobID: e.JobID, PullRequest: e.PullRequest}
+	return ReviewedProposal{Key: e.JobID + "\n" + e.ProposedAt.UTC().Format(time.RFC3339Nano), Since: e.ProposedAt,
+		JobID: e.JobID, PullRequest: e.PullRequest}
 }
 
 // ReviewedProposals are all that wait for approval in a record.

@@ -44,5 +44,6 @@ func (f Feature) MissingIn(version string) bool { return f.In(version) == No }
 
 // OlderServer says what a server of a version lacks, what happens instead, and what to do.
 func (f Feature) OlderServer(version string) string {
-	return fmt.Sprintf("Temporal %s %s (%s or later can): %s. Upgrade the server to %s or later", version, f.Lacks, f.Release(), f.Instead, f.Release())
+	return fmt.Sprintf("Temporal %s %s (%s or later can): %s. Upgrade the server to %s or later", version, f.Lacks,
+		f.Release(), f.Instead, f.Release())
 }

@@ -79,11 +79,12 @@ type Snapshot struct {
 	TakenNames []string `json:"takenNames,omitempty"`
 	// Rollouts of the environment's other worker deployments that are in progress by their records, sorted by name.
 	// Those that start in the same cycle and go first are among them.
-	Rollouts    []InProgress    `json:"rollouts,omitempty"`
-	Observation Observation     `json:"observation"`
-	FirstRead   *Observation    `json:"firstRead,omitempty"` // the first of two reads in one cycle, nil until the second
-	Deletions   []Deletion      `json:"deletions,omitempty"` // deletions that the server was asked for in this cycle
-	Facts       map[string]Fact `json:"facts,omitempty"`
+	Rollouts    []InProgress `json:"rollouts,omitempty"`
+	Observation Observation  `json:"observation"`
+	// the first of two reads in one cycle, nil until the second
+	FirstRead *Observation    `json:"firstRead,omitempty"`
+	Deletions []Deletion      `json:"deletions,omitempty"` // deletions that the server was asked for in this cycle
+	Facts     map[string]Fact `json:"facts,omitempty"`
 	// Cluster is what the environment's Kubernetes cluster says; nil: the bot reads none.
 	Cluster *Cluster `json:"cluster,omitempty"`
 	// GateInputs are the inputs of gates that come from a ConfigMap or Secret, by GateInputRef.String.
@@ -115,7 +116,8 @@ type NamespaceThere struct {
 
 // About reports whether it is about a namespace at the address of a connection.
 func (n *NamespaceThere) About(c *v1alpha1.Connection, temporalNamespace string) bool {
-	return n != nil && c != nil && strings.EqualFold(n.HostPort, c.Spec.HostPort) && n.TemporalNamespace == temporalNamespace
+	return n != nil && c != nil && strings.EqualFold(n.HostPort, c.Spec.HostPort) &&
+		n.TemporalNamespace == temporalNamespace
 }
 
 // Limits are the bot's own bounds.

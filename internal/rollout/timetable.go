@@ -62,7 +62,8 @@ func (t Timetable) CompletedAt() time.Time {
 		return at
 	}
 	for i, e := range t.Entries {
-		if done := e.State.Reason == RolloutComplete; done && (i == 0 || t.Entries[i-1].State.Reason != RolloutComplete) {
+		if done := e.State.Reason == RolloutComplete; done &&
+			(i == 0 || t.Entries[i-1].State.Reason != RolloutComplete) {
 			at = e.At
 		}
 	}

@@ -93,6 +93,7 @@ func (v Verdicts) Of(actionID string) Verdict {
 		return got
 	}
 	return Verdict{Effect: HoldEffect, Findings: []Finding{{
-		Package: "rampart", Rule: "verdict.missing", Effect: HoldEffect, Message: "policy gave no verdict for " + actionID,
+		Package: "rampart", Rule: "verdict.missing", Effect: HoldEffect,
+		Message: "policy gave no verdict for " + actionID,
 	}}}
 }

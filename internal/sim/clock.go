@@ -178,7 +178,8 @@ func (m *temporal) happened(from, to time.Time) []string {
 	}
 	for _, s := range m.script.Metrics {
 		for _, at := range []time.Time{m.start.Add(s.From.Duration), end(s.To)} {
-			if line := m.sayMetric(s, at); within(at) && !slices.Contains(out, line) { // one span may end where another begins
+			// one span may end where another begins
+			if line := m.sayMetric(s, at); within(at) && !slices.Contains(out, line) {
 				out = append(out, line)
 			}
 		}

@@ -29,7 +29,8 @@ func (b batch) progress(t time.Time) float64 {
 }
 
 func (b batch) at(t time.Time) rollout.BatchJob {
-	job := rollout.BatchJob{JobID: b.job.JobID, State: rollout.BatchRunning, Total: b.total, Done: whole(float64(b.total) * b.progress(t)), StartedAt: b.started}
+	job := rollout.BatchJob{JobID: b.job.JobID, State: rollout.BatchRunning, Total: b.total,
+		Done: whole(float64(b.total) * b.progress(t)), StartedAt: b.started}
 	if t.Before(b.ends) {
 		return job
 	}
@@ -53,8 +54,8 @@ func (m *temporal) startBatch(t time.Time, s rollout.BatchStart) {
 			break
 		}
 	}
-	b := batch{buildID: s.BuildID, job: s.Job, started: t, ends: t.Add(script.Takes.Duration), total: m.open(s.BuildID, v, t),
-		frees: script.Frees / 100, failed: script.Outcome == v1alpha1.BatchFails}
+	b := batch{buildID: s.BuildID, job: s.Job, started: t, ends: t.Add(script.Takes.Duration),
+		total: m.open(s.BuildID, v, t), frees: script.Frees / 100, failed: script.Outcome == v1alpha1.BatchFails}
 	if b.failed {
 		b.frees = 0
 	}
@@ -107,7 +108,8 @@ func (m *temporal) stays(id string, v *version, t time.Time) float64 {
 func (m *temporal) freedAt(id string, v *version) time.Time {
 	var first time.Time
 	for _, b := range m.batches {
-		if b.buildID == id && b.frees == 1 && !b.started.Before(v.DeactivatedAt) && (first.IsZero() || b.ends.Before(first)) {
+		if b.buildID == id && b.frees == 1 && !b.started.Before(v.DeactivatedAt) &&
+			(first.IsZero() || b.ends.Before(first)) {
 			first = b.ends
 		}
 	}

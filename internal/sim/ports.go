@@ -36,8 +36,11 @@ func (s *simulation) newBot(in Input) *reconcile.Reconciler {
 	}
 	p := ports{s}
 	return &reconcile.Reconciler{
-		Planner: &reconcile.Planner{Source: p, Observer: p, Metrics: metrics(p), Inputs: inputs{}, Own: p.own, Limits: limits, Now: p.at,
-			Log: slog.New(slog.DiscardHandler), JudgeFor: func(rollout.EnvironmentWorld) reconcile.Judge { return judge{in.Judge} }},
+		Planner: &reconcile.Planner{Source: p, Observer: p, Metrics: metrics(p), Inputs: inputs{}, Own: p.own,
+			Limits: limits, Now: p.at,
+			Log: slog.New(slog.DiscardHandler), JudgeFor: func(rollout.EnvironmentWorld) reconcile.Judge {
+				return judge{in.Judge}
+			}},
 		Committer: p, Router: p, Versions: p,
 	}
 }
@@ -82,7 +85,8 @@ func (p ports) Read(context.Context) (rollout.World, error) {
 			s.Approved = append(s.Approved, id)
 		}
 	}
-	env := rollout.EnvironmentWorld{Environment: s.Environment, Waivers: s.Waivers, Deployments: []rollout.Snapshot{s}, RootFile: p.root}
+	env := rollout.EnvironmentWorld{Environment: s.Environment, Waivers: s.Waivers, Deployments: []rollout.Snapshot{s},
+		RootFile: p.root}
 	return rollout.World{Environments: []rollout.EnvironmentWorld{env}}, nil
 }
 

@@ -66,7 +66,8 @@ func Run(ctx context.Context, in Input) (rollout.Timetable, error) {
 
 // play goes from cycle to cycle. next gives the time of the next one that matters; false: nothing ever happens any
 // more.
-func (s *simulation) play(ctx context.Context, next func(context.Context, time.Time, decision) (time.Time, bool)) (rollout.Timetable, error) {
+func (s *simulation) play(ctx context.Context, next func(context.Context, time.Time, decision) (time.Time, bool)) (
+	rollout.Timetable, error) {
 	name := s.snapshot.Deployment
 	for t, n := s.start, 0; !t.After(s.end); {
 		d, err := s.cycle(ctx, t)
@@ -77,7 +78,8 @@ func (s *simulation) play(ctx context.Context, next func(context.Context, time.T
 			n++
 		}
 		if n > maxCycles {
-			return s.table, fmt.Errorf("simulate %s: %w: more than %d cycles did something in %s", name, ErrRestless, maxCycles, t.Sub(s.start))
+			return s.table, fmt.Errorf("simulate %s: %w: more than %d cycles did something in %s", name, ErrRestless,
+				maxCycles, t.Sub(s.start))
 		}
 		s.last = d
 		at, ok := next(ctx, t, d)
@@ -128,11 +130,12 @@ type approval struct {
 }
 
 func newSimulation(in Input) *simulation {
-	s := &simulation{script: in.World, start: in.World.At.Time, end: in.World.At.Add(in.World.For.Duration), snapshot: in.Snapshot,
-		temporal: newTemporal(in), asked: map[string]approval{}}
+	s := &simulation{script: in.World, start: in.World.At.Time, end: in.World.At.Add(in.World.For.Duration),
+		snapshot: in.Snapshot, temporal: newTemporal(in), asked: map[string]approval{}}
 	s.seen = s.start.Add(-1)
 	s.bot = s.newBot(in)
-	s.table = rollout.Timetable{Deployment: in.Snapshot.Deployment, Environment: in.Snapshot.Environment.Name, Start: s.start, Interval: s.script.Interval}
+	s.table = rollout.Timetable{Deployment: in.Snapshot.Deployment, Environment: in.Snapshot.Environment.Name,
+		Start: s.start, Interval: s.script.Interval}
 	s.temporal.candidate = s.target()
 	for _, p := range in.World.Pushes {
 		s.pushes = append(s.pushes, push{s.start.Add(p.After.Duration), p.Image})
@@ -247,7 +250,8 @@ func statesTold(d decision) bool {
 func (s *simulation) ask(t time.Time, d decision) {
 	waiting := map[string]bool{}
 	for _, h := range d.plan.Held {
-		waits := h.Verdict.Effect == rollout.RequireApproval && !h.Action.Kind.Removes() && h.Action.Kind != rollout.DriftAction
+		waits := h.Verdict.Effect == rollout.RequireApproval && !h.Action.Kind.Removes() &&
+			h.Action.Kind != rollout.DriftAction
 		if !waits || s.script.Approvals.Answer != v1alpha1.AnswerApprove {
 			continue
 		}
@@ -286,7 +290,8 @@ func (s *simulation) answered(t time.Time, a rollout.Action) time.Time {
 
 // tell makes an entry of a cycle in which something happened.
 func (s *simulation) tell(t time.Time, d decision, events []string, committed bool) {
-	e := rollout.TimetableEntry{At: t, After: v1alpha1.Duration{Duration: t.Sub(s.start)}, Events: events, Row: d.plan.Row, Actions: d.plan.Actions,
+	e := rollout.TimetableEntry{At: t, After: v1alpha1.Duration{Duration: t.Sub(s.start)}, Events: events,
+		Row: d.plan.Row, Actions: d.plan.Actions,
 		Held: d.plan.Held, Routing: s.temporal.routing, State: d.state, NextDue: d.plan.NextDue}
 	if committed {
 		e.Commit = d.plan.Summary
@@ -294,7 +299,8 @@ func (s *simulation) tell(t time.Time, d decision, events []string, committed bo
 			e.Commit = nil
 		}
 	}
-	if n := len(s.table.Entries); n == 0 || d.acted || len(events) > 0 || standing(e) != standing(s.table.Entries[n-1]) {
+	if n := len(s.table.Entries); n == 0 || d.acted || len(events) > 0 ||
+		standing(e) != standing(s.table.Entries[n-1]) {
 		s.table.Entries = append(s.table.Entries, e)
 	}
 }

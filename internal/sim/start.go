@@ -32,16 +32,19 @@ func newTemporal(in Input) *temporal {
 // is not known: at the start, so that pauses are whole.
 func movedAt(in Input) time.Time {
 	rec, at := in.Snapshot.Record.Routing.Spec, in.World.At.Time
-	if p := rec.Proposal; p != nil && !p.Withdrawn && p.From > 0 && rec.Target != nil && p.BuildID == rec.Target.BuildID {
+	if p := rec.Proposal; p != nil && !p.Withdrawn && p.From > 0 && rec.Target != nil &&
+		p.BuildID == rec.Target.BuildID {
 		return rec.Target.Since.Time
 	}
 	recorded := in.Snapshot.Record.Status
-	if recorded == nil || recorded.Status == nil || recorded.Status.Decision == nil || recorded.Status.Decision.Since == nil {
+	if recorded == nil || recorded.Status == nil || recorded.Status.Decision == nil ||
+		recorded.Status.Decision.Since == nil {
 		return at
 	}
 	for _, c := range recorded.Status.Conditions {
 		moved := c.Reason == string(rollout.Ramping) || c.Reason == string(rollout.RolloutComplete)
-		if since := recorded.Status.Decision.Since.Time; c.Type == v1alpha1.ConditionReady && moved && since.Before(at) {
+		if since := recorded.Status.Decision.Since.Time; c.Type == v1alpha1.ConditionReady && moved &&
+			since.Before(at) {
 			return since
 		}
 	}
@@ -51,7 +54,8 @@ func movedAt(in Input) time.Time {
 // routingOf is the routing that a record's last decision leads to: its basis, moved at that time if it was not moved
 // yet.
 func routingOf(rec v1alpha1.RoutingSpec, moved time.Time) rollout.RoutingConfig {
-	r := rollout.RoutingConfig{Current: rec.Basis.Current, Revision: rec.Basis.Revision, CurrentChangedAt: rec.Basis.CurrentChangedAt.Time,
+	r := rollout.RoutingConfig{Current: rec.Basis.Current, Revision: rec.Basis.Revision,
+		CurrentChangedAt: rec.Basis.CurrentChangedAt.Time,
 		RampingChangedAt: rec.Basis.RampingChangedAt.Time, PercentageChangedAt: rec.Basis.PercentageChangedAt.Time}
 	setRamp(&r, rec.Basis.Ramping)
 	decided := rec.Desired
@@ -86,7 +90,8 @@ func setRamp(r *rollout.RoutingConfig, ramp *v1alpha1.DesiredRamp) {
 
 // recorded is a version that Git has files of.
 func (m *temporal) recorded(r v1alpha1.RecordedVersion, promotions []v1alpha1.Promotion) *version {
-	v := &version{VersionObservation: rollout.VersionObservation{BuildID: r.BuildID, CreatedAt: r.CreatedAt.Add(m.script.PollersAfter.Duration),
+	v := &version{VersionObservation: rollout.VersionObservation{BuildID: r.BuildID,
+		CreatedAt:        r.CreatedAt.Add(m.script.PollersAfter.Duration),
 		FirstActivatedAt: r.RoutedAt.Time}, replicas: 1, share: 100}
 	if r.Replicas != nil {
 		v.replicas = int(*r.Replicas)
@@ -121,7 +126,8 @@ func check(in Input) error {
 	case s.Spec == nil:
 		return fmt.Errorf("simulate %s: its spec is gone from Git: there is nothing to roll out", s.Deployment)
 	case in.Next != NextMadeUp && in.Next != NextNothing:
-		return fmt.Errorf("simulate %s: what comes next is %q, where %s or %s is expected", s.Deployment, in.Next, NextMadeUp, NextNothing)
+		return fmt.Errorf("simulate %s: what comes next is %q, where %s or %s is expected", s.Deployment, in.Next,
+			NextMadeUp, NextNothing)
 	case in.World.At.IsZero():
 		return fmt.Errorf("simulate %s: no time to begin at", s.Deployment)
 	}

@@ -166,16 +166,19 @@ func during(at time.Duration, from, to v1alpha1.Duration) bool {
 }
 
 func (m *temporal) away(t time.Time) bool {
-	return slices.ContainsFunc(m.script.Outages, func(o v1alpha1.SimulatedOutage) bool { return during(t.Sub(m.start), o.From, o.To) })
+	return slices.ContainsFunc(m.script.Outages, func(o v1alpha1.SimulatedOutage) bool {
+		return during(t.Sub(m.start), o.From, o.To)
+	})
 }
 
 // observe is what a read at t gives.
 func (m *temporal) observe(t time.Time, ask rollout.Ask) rollout.Observation {
 	if m.away(t) {
-		return rollout.Observation{At: t, Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Message: "Temporal is away (scripted)"}}
+		return rollout.Observation{At: t, Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed,
+			Message: "Temporal is away (scripted)"}}
 	}
-	o := rollout.Observation{At: t, Exists: rollout.No, Propagating: rollout.No, ConflictToken: []byte(strconv.Itoa(m.token)),
-		Routing: m.routing, ManagerIdentity: m.manager}
+	o := rollout.Observation{At: t, Exists: rollout.No, Propagating: rollout.No,
+		ConflictToken: []byte(strconv.Itoa(m.token)), Routing: m.routing, ManagerIdentity: m.manager}
 	if len(ask.Batches) > 0 {
 		o.Batches = m.readBatches(t, &ask)
 	}
@@ -224,7 +227,8 @@ func (m *temporal) describe(id string, t time.Time, ask rollout.Ask) rollout.Ver
 			out.Workers[name] = v.pollers(t)
 		}
 		for _, kind := range []rollout.QueueType{rollout.QueueActivity, rollout.QueueWorkflow} {
-			out.Queues = append(out.Queues, rollout.TaskQueue{Name: m.queue, Type: kind, Unversioned: rollout.No, Pollers: v.pollers(t)})
+			out.Queues = append(out.Queues, rollout.TaskQueue{Name: m.queue, Type: kind, Unversioned: rollout.No,
+				Pollers: v.pollers(t)})
 		}
 	}
 	if slices.Contains(ask.OpenPinned, id) {
@@ -239,7 +243,8 @@ func (m *temporal) describe(id string, t time.Time, ask rollout.Ask) rollout.Ver
 }
 
 func (g gateRun) at(id, queue string, t time.Time) rollout.GateRun {
-	run := rollout.GateRun{WorkflowID: id, RunID: "simulated", TaskQueue: queue, State: rollout.GateRunning, StartedAt: g.started}
+	run := rollout.GateRun{WorkflowID: id, RunID: "simulated", TaskQueue: queue, State: rollout.GateRunning,
+		StartedAt: g.started}
 	if !t.Before(g.ends) {
 		run.State, run.ClosedAt = g.state, g.ends
 	}

@@ -74,9 +74,10 @@ var read = sync.OnceValues(func() ([]Row, error) {
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
-		out = append(out, Row{State: m[1] + m[2], Reason: rollout.Reason(m[1]), Stalled: strings.Contains(m[2], stalled),
-			JudgedBad: strings.Contains(m[2], judgedBad), Kubectl: cells[2], Helm: cells[3], ArgoCD: cells[4], Guide: cells[5],
-			Flux: cells[6], Commit: cells[7]})
+		out = append(out, Row{State: m[1] + m[2], Reason: rollout.Reason(m[1]),
+			Stalled:   strings.Contains(m[2], stalled),
+			JudgedBad: strings.Contains(m[2], judgedBad), Kubectl: cells[2], Helm: cells[3], ArgoCD: cells[4],
+			Guide: cells[5], Flux: cells[6], Commit: cells[7]})
 	}
 	return out, nil
 })

@@ -58,7 +58,8 @@ type exporter struct {
 func (e *exporter) add(kind, name string, value any) error {
 	data, err := render.YAML(value)
 	if err == nil {
-		e.out.Objects = append(e.out.Objects, rollout.TextFile{Path: path.Join(e.s.Deployment.Namespace, strings.ToLower(kind)+"-"+name+".yaml"), Text: string(data)})
+		e.out.Objects = append(e.out.Objects, rollout.TextFile{Path: path.Join(e.s.Deployment.Namespace,
+			strings.ToLower(kind)+"-"+name+".yaml"), Text: string(data)})
 	}
 	return err
 }
@@ -76,9 +77,11 @@ func (e *exporter) spec() error {
 	case s.Spec == nil:
 		return fmt.Errorf("it has no spec in the repository")
 	case s.Record.Routing == nil:
-		return fmt.Errorf("%s has no record of it that can be read: there is nothing that the controller could take over", s.Record.Dir)
+		return fmt.Errorf("%s has no record of it that can be read: there is nothing that the controller could "+
+			"take over", s.Record.Dir)
 	case s.Connection == nil:
-		return fmt.Errorf("%s is not in the repository", s.Spec.Spec.WorkerOptions.ConnectionRef.In(s.Deployment.Namespace))
+		return fmt.Errorf("%s is not in the repository",
+			s.Spec.Spec.WorkerOptions.ConnectionRef.In(s.Deployment.Namespace))
 	}
 	c := *s.Connection
 	if err := e.add(c.Kind, c.Metadata.Name, c); err != nil {
@@ -92,17 +95,23 @@ func (e *exporter) spec() error {
 	user := *s.Spec
 	user.Status, user.Metadata.Name, user.Metadata.Namespace = nil, s.Deployment.Name, s.Deployment.Namespace
 	user.Metadata.Annotations = maps.Clone(user.Metadata.Annotations)
-	maps.DeleteFunc(user.Metadata.Annotations, func(key, _ string) bool { return v1alpha1.KeyOwner(key) != "" || key == rollout.AnnotationRetire })
+	maps.DeleteFunc(user.Metadata.Annotations, func(key, _ string) bool {
+		return v1alpha1.KeyOwner(key) != "" || key == rollout.AnnotationRetire
+	})
 	if err := e.ownFields(&user.Spec); err != nil {
 		return err
 	}
 	id, _ := rollout.BuildIDFor(s.Spec.Spec, s.Record.Routing.Spec.Versions)
-	if !slices.ContainsFunc(s.Record.Routing.Spec.Versions, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == id }) {
-		return fmt.Errorf("the spec asks for %s, which has no files yet: let the bot make it, or take the change back", id)
+	if !slices.ContainsFunc(s.Record.Routing.Spec.Versions, func(v v1alpha1.RecordedVersion) bool {
+		return v.BuildID == id
+	}) {
+		return fmt.Errorf("the spec asks for %s, which has no files yet: let the bot make it, or take the change back",
+			id)
 	}
 	if rollout.ControllerBuildID(user.Spec) != id {
 		user.Spec.WorkerOptions.UnsafeCustomBuildID = id
-		e.warn("unsafeCustomBuildID: %s keeps the controller from making another version of the same template. Take it out with the next change of the template, "+
+		e.warn("unsafeCustomBuildID: %s keeps the controller from making another version of the same template. Take "+
+			"it out with the next change of the template, "+
 			"or that becomes a rolling update in place", id)
 	}
 	if user.Spec.Sunset.Evacuate != nil {
@@ -136,7 +145,8 @@ func (e *exporter) worker(user v1alpha1.WorkerDeployment) error {
 // is an error.
 func (e *exporter) ownFields(spec *v1alpha1.WorkerDeploymentSpec) error {
 	if len(spec.Pools) > 0 {
-		return fmt.Errorf("the controller has no spec.pools and would leave their Deployments alone: roll out a version without pools first")
+		return fmt.Errorf("the controller has no spec.pools and would leave their Deployments alone: roll out a " +
+			"version without pools first")
 	}
 	if len(spec.Strategy) > 0 {
 		spec.Strategy = nil
@@ -148,7 +158,8 @@ func (e *exporter) ownFields(spec *v1alpha1.WorkerDeploymentSpec) error {
 		e.warn("the controller has no spec.rollout.analysis: it judges no candidate by metrics, and turns none back")
 	}
 	if r.Gate != nil {
-		if timeout := r.Gate.Timeout.Duration; r.Gate.OnFailure == v1alpha1.GateRollback || timeout != 0 && timeout != time.Hour {
+		if timeout := r.Gate.Timeout.Duration; r.Gate.OnFailure == v1alpha1.GateRollback ||
+			timeout != 0 && timeout != time.Hour {
 			e.warn("the controller has no onFailure and no timeout of spec.rollout.gate: they are left out")
 		}
 	}
@@ -157,9 +168,11 @@ func (e *exporter) ownFields(spec *v1alpha1.WorkerDeploymentSpec) error {
 		step, field := &r.Steps[i], fmt.Sprintf("spec.rollout.steps[%d]", i)
 		switch {
 		case step.RampPercentage != math.Trunc(step.RampPercentage):
-			return fmt.Errorf("%s.rampPercentage: the controller has whole percentages, not %v", field, step.RampPercentage)
+			return fmt.Errorf("%s.rampPercentage: the controller has whole percentages, not %v", field,
+				step.RampPercentage)
 		case step.PauseDuration.Duration < shortestPause:
-			return fmt.Errorf("%s.pauseDuration: the controller wants %s at least, not %s", field, shortestPause, step.PauseDuration.Duration)
+			return fmt.Errorf("%s.pauseDuration: the controller wants %s at least, not %s", field, shortestPause,
+				step.PauseDuration.Duration)
 		case step.Gate != nil:
 			step.Gate = nil
 			e.warn("the controller has no gates of steps: %s.gate is left out", field)
@@ -177,8 +190,8 @@ func (e *exporter) template(t rollout.ResourceTemplate) error {
 	}
 	for _, r := range e.s.Record.Routing.Spec.Versions {
 		if !rollout.Scaled(r.Resources) && t.WaitsForNew(r.Replicas) {
-			e.warn("the controller has no spec.applyTo of WorkerResourceTemplate %s: version %s gets the object too", t.Name,
-				r.BuildID)
+			e.warn("the controller has no spec.applyTo of WorkerResourceTemplate %s: version %s gets the object too",
+				t.Name, r.BuildID)
 		}
 	}
 	ref := "workerDeploymentRef"
@@ -200,16 +213,19 @@ func (e *exporter) deployments(owners []rollout.TextFile) error {
 	}
 	at := slices.IndexFunc(live, func(o *object) bool { return o.kind == e.s.Spec.Kind && o.name == e.s.Deployment })
 	if at < 0 {
-		return fmt.Errorf("no %s of this name is in %s: apply it first, and read it from the cluster", e.s.Spec.Kind, files(owners))
+		return fmt.Errorf("no %s of this name is in %s: apply it first, and read it from the cluster", e.s.Spec.Kind,
+			files(owners))
 	}
 	uid := text(live[at].value, "metadata", "uid")
 	if uid == "" {
 		return fmt.Errorf("%s in %s has no uid: read it from the cluster", live[at], files(owners))
 	}
-	owner := map[string]any{"apiVersion": v1alpha1.TemporalAPIVersion, "kind": e.s.Spec.Kind, "name": e.s.Deployment.Name, "uid": uid, "controller": true, "blockOwnerDeletion": true}
+	owner := map[string]any{"apiVersion": v1alpha1.TemporalAPIVersion, "kind": e.s.Spec.Kind,
+		"name": e.s.Deployment.Name, "uid": uid, "controller": true, "blockOwnerDeletion": true}
 	for _, v := range e.s.Record.Routing.Spec.Versions {
 		if len(v.Pools) > 0 {
-			return fmt.Errorf("version %s has pools, which the controller does not have: wait until it is gone", v.BuildID)
+			return fmt.Errorf("version %s has pools, which the controller does not have: wait until it is gone",
+				v.BuildID)
 		}
 		file := layout.VersionFile(v.BuildID, layout.Deployment)
 		object, err := manifestOf(e.s.Record.Files[file].Data)
@@ -265,7 +281,8 @@ func Objects(all []Export) []rollout.TextFile {
 		out = append(out, e.Objects...)
 	}
 	rank := func(f rollout.TextFile) int {
-		for i, kind := range []string{"connection", "temporalconnection", "clusterconnection", "workerdeployment", "temporalworkerdeployment", "workerresourcetemplate"} {
+		for i, kind := range []string{"connection", "temporalconnection", "clusterconnection", "workerdeployment",
+			"temporalworkerdeployment", "workerresourcetemplate"} {
 			if strings.HasPrefix(path.Base(f.Path), kind+"-") {
 				return i
 			}

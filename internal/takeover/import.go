@@ -157,23 +157,29 @@ func (i *importer) sort(live []*object) {
 
 func (i *importer) add(list []*object, o *object) []*object {
 	if o.name.Namespace == "" && o.kind != v1alpha1.KindClusterConnection {
-		i.problems = append(i.problems, o.problem("metadata", "it has no namespace: give what kubectl get -o yaml prints"))
+		i.problems = append(i.problems, o.problem("metadata",
+			"it has no namespace: give what kubectl get -o yaml prints"))
 		return list
 	}
 	if text(o.value, "metadata", "deletionTimestamp") != "" {
-		i.problems = append(i.problems, o.problem("metadata.deletionTimestamp", "it is being deleted: wait until it is gone, or take its finalizers away, and read again"))
+		i.problems = append(i.problems, o.problem("metadata.deletionTimestamp",
+			"it is being deleted: wait until it is gone, or take its finalizers away, and read again"))
 		return list
 	}
-	was := slices.IndexFunc(list, func(other *object) bool { return newKind(other.kind) == newKind(o.kind) && other.name == o.name })
+	was := slices.IndexFunc(list, func(other *object) bool {
+		return newKind(other.kind) == newKind(o.kind) && other.name == o.name
+	})
 	switch {
 	case was < 0:
 		return append(list, o)
 	case list[was].kind == o.kind:
-		i.problems = append(i.problems, o.problem("", "it is there twice, also in line %d of %s: give each object once", list[was].node.Line, list[was].file))
+		i.problems = append(i.problems, o.problem("", "it is there twice, also in line %d of %s: give each object once",
+			list[was].node.Line, list[was].file))
 	case migrated(list[was]) || o.kind == v1alpha1.KindConnection:
 		list[was] = o
 	case !migrated(o) && newKind(o.kind) == v1alpha1.KindWorkerDeployment:
-		i.problems = append(i.problems, o.problem("", "there is a %s too, and the controller did not go on with one of them: let it finish the migration", list[was]))
+		i.problems = append(i.problems, o.problem("", "there is a %s too, and the controller did not go on with one "+
+			"of them: let it finish the migration", list[was]))
 	}
 	return list
 }
@@ -192,7 +198,8 @@ func (i *importer) take(o *object) {
 	as := named{newKind(o.kind), o.name}
 	if there, ok := i.named[as]; ok && there.path != i.fileOf(o) {
 		if !same(there.object, d.Object) {
-			i.problems = append(i.problems, o.problem("spec", "it is not what %s has: make the two the same, or take it out of that file", there.path))
+			i.problems = append(i.problems, o.problem("spec",
+				"it is not what %s has: make the two the same, or take it out of that file", there.path))
 		}
 		return
 	}
@@ -269,7 +276,8 @@ func (i *importer) root() {
 	}
 	change, err := render.Root(i.in.Environment, slices.Concat(i.in.Roots, i.dirs))
 	if err != nil {
-		i.problems = append(i.problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: i.in.Environment.Output.Path, Message: err.Error()})
+		i.problems = append(i.problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: i.in.Environment.Output.Path,
+			Message: err.Error()})
 		return
 	}
 	i.files[change.Path] = change.Data
@@ -277,8 +285,11 @@ func (i *importer) root() {
 
 func (i *importer) finish() (Import, []v1alpha1.Problem) {
 	if len(i.out.Deployments) == 0 && !v1alpha1.HasErrors(i.problems) {
-		i.problems = append(i.problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: files(i.in.Live), Message: "no worker deployment is among the objects: give what " +
-			"kubectl get -n NAMESPACE temporalworkerdeployments,temporalconnections,deployments -o yaml prints, or name a Deployment without versions with --deployment"})
+		i.problems = append(i.problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: files(i.in.Live),
+			Message: "no worker deployment is among the objects: give what " +
+				"kubectl get -n NAMESPACE temporalworkerdeployments,temporalconnections,deployments -o yaml " +
+				"prints, or " +
+				"name a Deployment without versions with --deployment"})
 	}
 	slices.SortStableFunc(i.problems, func(a, b v1alpha1.Problem) int {
 		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line)

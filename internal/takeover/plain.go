@@ -18,20 +18,25 @@ func (i *importer) plain(p Plain) {
 		return
 	}
 	if id := text(d.value, "metadata", "labels", rollout.LabelBuildID); id != "" {
-		i.problems = append(i.problems, d.problem("metadata.labels", "it is version %s of a worker deployment: import that", id))
+		i.problems = append(i.problems, d.problem("metadata.labels",
+			"it is version %s of a worker deployment: import that", id))
 		return
 	}
 	spec, env := plainSpec(d)
-	options := map[string]any{"temporalNamespace": cmp.Or(p.TemporalNamespace, env["TEMPORAL_NAMESPACE"]), "connectionRef": map[string]any{"name": cmp.Or(p.Connection, "temporal")}}
+	options := map[string]any{"temporalNamespace": cmp.Or(p.TemporalNamespace, env["TEMPORAL_NAMESPACE"]),
+		"connectionRef": map[string]any{"name": cmp.Or(p.Connection, "temporal")}}
 	if options["temporalNamespace"] == "" {
-		i.problems = append(i.problems, d.problem("spec.template.spec.containers[0].env", "it does not say in which Temporal namespace its workers are: say it with --temporal-namespace"))
+		i.problems = append(i.problems, d.problem("spec.template.spec.containers[0].env",
+			"it does not say in which Temporal namespace its workers are: say it with --temporal-namespace"))
 		return
 	}
 	spec["workerOptions"] = options
-	as := &object{file: d.file, node: d.node, apiVersion: v1alpha1.TemporalAPIVersion, kind: v1alpha1.KindTemporalWorkerDeployment, name: d.name,
+	as := &object{file: d.file, node: d.node, apiVersion: v1alpha1.TemporalAPIVersion,
+		kind: v1alpha1.KindTemporalWorkerDeployment, name: d.name,
 		value: map[string]any{"metadata": d.value["metadata"], "spec": spec}}
 	if there, ok := i.named[named{v1alpha1.KindWorkerDeployment, d.name}]; ok && there.path != i.fileOf(as) {
-		i.problems = append(i.problems, d.problem("", "%s has a worker deployment of this name already: there is nothing to import", there.path))
+		i.problems = append(i.problems, d.problem("",
+			"%s has a worker deployment of this name already: there is nothing to import", there.path))
 		return
 	}
 	if !i.plainConnection(as, env["TEMPORAL_ADDRESS"]) {
@@ -59,7 +64,8 @@ func (i *importer) findPlain(name rollout.Name) *object {
 	if len(found) > 1 {
 		message = "Deployment " + name.String() + " is there in several namespaces: name it as NAMESPACE/NAME"
 	}
-	i.problems = append(i.problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: files(i.in.Live), Message: message})
+	i.problems = append(i.problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: files(i.in.Live),
+		Message: message})
 	return nil
 }
 
@@ -72,7 +78,8 @@ func plainSpec(d *object) (spec map[string]any, env map[string]string) {
 	spec = map[string]any{
 		"template": template,
 		"rollout": map[string]any{"strategy": string(v1alpha1.Progressive), "steps": []any{
-			map[string]any{"rampPercentage": json.Number("10"), "pauseDuration": "10m"}, map[string]any{"rampPercentage": json.Number("50"), "pauseDuration": "10m"}}},
+			map[string]any{"rampPercentage": json.Number("10"), "pauseDuration": "10m"},
+			map[string]any{"rampPercentage": json.Number("50"), "pauseDuration": "10m"}}},
 	}
 	for _, field := range []string{"replicas", "minReadySeconds"} {
 		if n, ok := number(live, field); ok && n != 0 {
@@ -106,7 +113,8 @@ func plainTemplate(template map[string]any) (out map[string]any, env map[string]
 	if pod["serviceAccount"] == pod["serviceAccountName"] {
 		delete(pod, "serviceAccount")
 	}
-	dropDefaults(pod, map[string]string{"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler"}, "securityContext")
+	dropDefaults(pod, map[string]string{"restartPolicy": "Always", "dnsPolicy": "ClusterFirst",
+		"schedulerName": "default-scheduler"}, "securityContext")
 	if n, ok := number(pod, "terminationGracePeriodSeconds"); ok && n == 30 {
 		delete(pod, "terminationGracePeriodSeconds")
 	}
@@ -115,7 +123,8 @@ func plainTemplate(template map[string]any) (out map[string]any, env map[string]
 		var containers []any
 		for _, c := range objects(pod, list) {
 			c = maps.Clone(c)
-			dropDefaults(c, map[string]string{"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}, "resources")
+			dropDefaults(c, map[string]string{"terminationMessagePath": "/dev/termination-log",
+				"terminationMessagePolicy": "File"}, "resources")
 			if list == "containers" {
 				takeEnv(c, env)
 			}
@@ -167,14 +176,16 @@ func (i *importer) plainConnection(o *object, address string) bool {
 		return true
 	}
 	if address == "" || address == "from elsewhere" {
-		i.problems = append(i.problems, o.problem("", "connection %s is neither among the objects nor in the repository: write one, or name another with --connection", as.name))
+		i.problems = append(i.problems, o.problem("", "connection %s is neither among the objects nor in the "+
+			"repository: write one, or name another with --connection", as.name))
 		return false
 	}
-	c := &object{file: o.file, node: o.node, apiVersion: v1alpha1.TemporalAPIVersion, kind: v1alpha1.KindConnection, name: as.name,
-		value: map[string]any{"spec": map[string]any{"hostPort": address}}}
+	c := &object{file: o.file, node: o.node, apiVersion: v1alpha1.TemporalAPIVersion, kind: v1alpha1.KindConnection,
+		name: as.name, value: map[string]any{"spec": map[string]any{"hostPort": address}}}
 	before := len(i.problems)
 	i.take(c)
-	i.problems = append(i.problems, o.warning("", "%s is made from TEMPORAL_ADDRESS alone: if the workers need a certificate or an API key, add its Secret to the connection", i.fileOf(c)))
+	i.problems = append(i.problems, o.warning("", "%s is made from TEMPORAL_ADDRESS alone: if the workers need a "+
+		"certificate or an API key, add its Secret to the connection", i.fileOf(c)))
 	return !v1alpha1.HasErrors(i.problems[before:])
 }
 
@@ -185,12 +196,14 @@ func (i *importer) others() {
 		label := text(d.value, "metadata", "labels", rollout.LabelDeploymentName)
 		known := slices.ContainsFunc(i.workers, func(w *object) bool { return (&worker{object: w}).owns(d) })
 		isPlain := slices.ContainsFunc(i.in.Plain, func(p Plain) bool {
-			return p.Deployment.Name == d.name.Name && (p.Deployment.Namespace == "" || p.Deployment.Namespace == d.name.Namespace)
+			return p.Deployment.Name == d.name.Name &&
+				(p.Deployment.Namespace == "" || p.Deployment.Namespace == d.name.Namespace)
 		})
 		switch {
 		case known || isPlain:
 		case label != "":
-			i.problems = append(i.problems, d.problem("metadata.labels", "its worker deployment %s is not among the objects: read it too", label))
+			i.problems = append(i.problems, d.problem("metadata.labels",
+				"its worker deployment %s is not among the objects: read it too", label))
 		default:
 			i.out.Ignored[d.kind]++
 		}

@@ -29,7 +29,8 @@ func (o *object) String() string { return o.kind + " " + o.name.String() }
 
 // problem is something wrong with an object, at a field; "": the object.
 func (o *object) problem(field, format string, args ...any) v1alpha1.Problem {
-	return v1alpha1.Problem{Severity: v1alpha1.Error, File: o.file, Line: o.line(field), Path: field, Message: o.String() + ": " + fmt.Sprintf(format, args...)}
+	return v1alpha1.Problem{Severity: v1alpha1.Error, File: o.file, Line: o.line(field), Path: field,
+		Message: o.String() + ": " + fmt.Sprintf(format, args...)}
 }
 
 // warning is problem for what people should know.
@@ -79,13 +80,15 @@ func read(files []rollout.TextFile) (out []*object, problems []v1alpha1.Problem)
 				break
 			}
 			if err != nil {
-				problems = append(problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: f.Path, Message: fmt.Sprintf("neither YAML nor JSON: %v", err)})
+				problems = append(problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: f.Path,
+					Message: fmt.Sprintf("neither YAML nor JSON: %v", err)})
 				break
 			}
 			for _, n := range items(doc.Content[0]) {
 				o, err := newObject(f.Path, n)
 				if err != nil {
-					problems = append(problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: f.Path, Line: n.Line, Message: err.Error()})
+					problems = append(problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: f.Path, Line: n.Line,
+						Message: err.Error()})
 				} else if o != nil {
 					out = append(out, o)
 				}

@@ -22,7 +22,8 @@ type version struct {
 func (w *worker) version(d *object) {
 	id := text(d.value, "metadata", "labels", rollout.LabelBuildID)
 	if id == "" {
-		w.problems = append(w.problems, d.warning("metadata.labels", "it has no label %s: it is left alone, as the controller does", rollout.LabelBuildID))
+		w.problems = append(w.problems, d.warning("metadata.labels",
+			"it has no label %s: it is left alone, as the controller does", rollout.LabelBuildID))
 		return
 	}
 	if !w.check(d, id) {
@@ -30,7 +31,8 @@ func (w *worker) version(d *object) {
 	}
 	created, err := time.Parse(time.RFC3339, text(d.value, "metadata", "creationTimestamp"))
 	if err != nil {
-		w.problems = append(w.problems, d.problem("metadata.creationTimestamp", "not a time: give what kubectl get -o yaml prints"))
+		w.problems = append(w.problems, d.problem("metadata.creationTimestamp",
+			"not a time: give what kubectl get -o yaml prints"))
 		return
 	}
 	manifest, err := json.Marshal(d.manifest())
@@ -41,9 +43,11 @@ func (w *worker) version(d *object) {
 	replicas, guard := w.replicasOf(d)
 	w.versions = append(w.versions, version{
 		live: d,
-		record: v1alpha1.RecordedVersion{BuildID: id, BuildIDFrom: v1alpha1.BuildIDTemplate, TemplateHash: w.templateHash(d), ConnectionHash: w.connection.Spec.Hash(),
+		record: v1alpha1.RecordedVersion{BuildID: id, BuildIDFrom: v1alpha1.BuildIDTemplate,
+			TemplateHash: w.templateHash(d), ConnectionHash: w.connection.Spec.Hash(),
 			Deployment: d.name.Name, CreatedAt: v1alpha1.NewTime(created), Replicas: replicas, Guard: guard},
-		write: rollout.VersionWrite{BuildID: id, Op: rollout.TakeOverVersion, Manifest: manifest, Replicas: replicas, Guard: guard},
+		write: rollout.VersionWrite{BuildID: id, Op: rollout.TakeOverVersion, Manifest: manifest, Replicas: replicas,
+			Guard: guard},
 	})
 }
 
@@ -58,16 +62,21 @@ func (w *worker) check(d *object, id string) bool {
 	}
 	switch {
 	case rollout.CleanBuildID(id) != id:
-		w.problems = append(w.problems, d.problem("metadata.labels", "the controller gives no build ID such as %q: want letters, digits and inner -, _ or ., at most 63", id))
+		w.problems = append(w.problems, d.problem("metadata.labels",
+			"the controller gives no build ID such as %q: want letters, digits and inner -, _ or ., at most 63", id))
 	case !same:
-		w.problems = append(w.problems, d.problem("spec.selector", "it does not select the two labels of its version, %s=%s and %s=%s: it is not the controller's",
+		w.problems = append(w.problems, d.problem("spec.selector",
+			"it does not select the two labels of its version, %s=%s and %s=%s: it is not the controller's",
 			rollout.LabelDeploymentName, want[rollout.LabelDeploymentName], rollout.LabelBuildID, id))
 	case w.find(id) != nil:
-		w.problems = append(w.problems, d.problem("metadata.labels", "%s has the build ID %s too: delete the one that is not needed", w.find(id).live, id))
+		w.problems = append(w.problems, d.problem("metadata.labels",
+			"%s has the build ID %s too: delete the one that is not needed", w.find(id).live, id))
 	}
 	for _, owner := range objects(d.value, "metadata", "ownerReferences") {
-		if owner["controller"] == true && (newKind(text(owner, "kind")) != v1alpha1.KindWorkerDeployment || text(owner, "name") != w.name.Name) {
-			w.problems = append(w.problems, d.problem("metadata.ownerReferences", "it is controlled by %s %s", text(owner, "kind"), text(owner, "name")))
+		if owner["controller"] == true && (newKind(text(owner, "kind")) != v1alpha1.KindWorkerDeployment ||
+			text(owner, "name") != w.name.Name) {
+			w.problems = append(w.problems, d.problem("metadata.ownerReferences", "it is controlled by %s %s",
+				text(owner, "kind"), text(owner, "name")))
 		}
 	}
 	w.checkEnv(d, id)
@@ -91,12 +100,14 @@ func (w *worker) checkEnv(d *object, id string) {
 		"TEMPORAL_NAMESPACE": w.spec.Spec.WorkerOptions.TemporalNamespace}
 	for _, name := range slices.Sorted(maps.Keys(identity)) {
 		if want := identity[name]; env[name] != want {
-			w.problems = append(w.problems, d.problem("spec.template.spec.containers[0].env", "%s is %q and not %q, as its worker deployment says: its workers poll for another one. "+
-				"Let the controller remove the version first", name, env[name], want))
+			w.problems = append(w.problems, d.problem("spec.template.spec.containers[0].env",
+				"%s is %q and not %q, as its worker deployment says: its workers poll for another one. "+
+					"Let the controller remove the version first", name, env[name], want))
 		}
 	}
 	c := w.connection.Spec
-	want := map[string]string{"TEMPORAL_ADDRESS": c.HostPort, "TEMPORAL_TLS_SERVER_NAME": "", "TEMPORAL_API_KEY": "", "secret": ""}
+	want := map[string]string{"TEMPORAL_ADDRESS": c.HostPort, "TEMPORAL_TLS_SERVER_NAME": "", "TEMPORAL_API_KEY": "",
+		"secret": ""}
 	if c.TLS != nil {
 		want["TEMPORAL_TLS_SERVER_NAME"] = c.TLS.ServerName
 	}
@@ -113,8 +124,10 @@ func (w *worker) checkEnv(d *object, id string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if env[name] != want[name] {
-			w.problems = append(w.problems, d.warning("spec.template.spec", "its pods reach Temporal in another way than %s says (%s is %q, not %q). They stay as they are until "+
-				"the connection changes", w.connection.Ref().In(w.name.Namespace), strings.Replace(name, "secret", "the Secret of volume "+v1alpha1.TLSVolume, 1), env[name], want[name]))
+			w.problems = append(w.problems, d.warning("spec.template.spec",
+				"its pods reach Temporal in another way than %s says (%s is %q, not %q). They stay as they are until "+
+					"the connection changes", w.connection.Ref().In(w.name.Namespace), strings.Replace(name, "secret",
+					"the Secret of volume "+v1alpha1.TLSVolume, 1), env[name], want[name]))
 			return
 		}
 	}

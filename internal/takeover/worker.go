@@ -33,7 +33,8 @@ func (i *importer) worker(o *object) {
 		return
 	}
 	for _, t := range i.named {
-		if t, ok := t.object.(*v1alpha1.WorkerResourceTemplate); ok && t.Metadata.Namespace == o.name.Namespace && t.Spec.Deployment() == o.name.Name {
+		if t, ok := t.object.(*v1alpha1.WorkerResourceTemplate); ok && t.Metadata.Namespace == o.name.Namespace &&
+			t.Spec.Deployment() == o.name.Name {
 			w.scaled = w.scaled || t.Spec.Resource().Scales
 		}
 	}
@@ -46,7 +47,8 @@ func (i *importer) worker(o *object) {
 		return
 	}
 	slices.SortStableFunc(w.versions, func(a, b version) int {
-		return cmp.Or(a.record.CreatedAt.Compare(b.record.CreatedAt.Time), strings.Compare(a.record.BuildID, b.record.BuildID))
+		return cmp.Or(a.record.CreatedAt.Compare(b.record.CreatedAt.Time),
+			strings.Compare(a.record.BuildID, b.record.BuildID))
 	})
 	target := w.target()
 	w.allThere()
@@ -69,10 +71,12 @@ func (w *worker) readSpec() bool {
 		return true
 	}
 	if !same(there.object, d.Object) {
-		w.problems = append(w.problems, w.problem("spec", "it is not what %s has: make the two the same, or take it out of that file", there.path))
+		w.problems = append(w.problems, w.problem("spec",
+			"it is not what %s has: make the two the same, or take it out of that file", there.path))
 		return false
 	}
-	w.spec, w.path = there.object.(*v1alpha1.WorkerDeployment), there.path // as it is written there: its template's hash is that of this text
+	// as it is written there: its template's hash is that of this text
+	w.spec, w.path = there.object.(*v1alpha1.WorkerDeployment), there.path
 	return true
 }
 
@@ -84,7 +88,8 @@ func (w *worker) findConnection() bool {
 	}
 	there, ok := w.named[as]
 	if !ok {
-		w.problems = append(w.problems, w.problem("spec.workerOptions.connectionRef", "%s is neither among the objects nor in the repository: read it too", ref.In(w.name.Namespace)))
+		w.problems = append(w.problems, w.problem("spec.workerOptions.connectionRef",
+			"%s is neither among the objects nor in the repository: read it too", ref.In(w.name.Namespace)))
 		return false
 	}
 	w.connection, w.connectionPath = there.object.(*v1alpha1.Connection), there.path
@@ -94,7 +99,8 @@ func (w *worker) findConnection() bool {
 // owns reports whether a Deployment is one of the worker deployment's versions.
 func (w *worker) owns(d *object) bool {
 	label := rollout.SelectorLabels(w.name.Name, "")[rollout.LabelDeploymentName]
-	return d.name.Namespace == w.name.Namespace && text(d.value, "metadata", "labels", rollout.LabelDeploymentName) == label
+	return d.name.Namespace == w.name.Namespace &&
+		text(d.value, "metadata", "labels", rollout.LabelDeploymentName) == label
 }
 
 // target is the build ID of the version that the spec asks for; "": the controller did not make it yet, which is an
@@ -107,8 +113,9 @@ func (w *worker) target() string {
 	}
 	v := w.find(id)
 	if id == "" || v == nil {
-		w.problems = append(w.problems, w.problem("status.targetVersion", "the version that the spec asks for has no Deployment among the objects: read Deployments too, "+
-			"and if there is none, wait until the controller has made it"))
+		w.problems = append(w.problems, w.problem("status.targetVersion",
+			"the version that the spec asks for has no Deployment among the objects: read Deployments too, "+
+				"and if there is none, wait until the controller has made it"))
 		return ""
 	}
 	hash := text(v.live.value, "spec", "template", "metadata", "annotations", rollout.AnnotationPodTemplateHash)
@@ -120,8 +127,9 @@ func (w *worker) target() string {
 		}
 		return id
 	}
-	w.problems = append(w.problems, w.problem("spec.template", "it is not the template that %s was made from, and the status is not of this spec: wait until the controller "+
-		"has seen it, and read again", v.live))
+	w.problems = append(w.problems, w.problem("spec.template",
+		"it is not the template that %s was made from, and the status is not of this spec: wait until the controller "+
+			"has seen it, and read again", v.live))
 	return ""
 }
 
@@ -147,7 +155,8 @@ func (w *worker) find(buildID string) *version {
 func (w *worker) allThere() {
 	missing := func(of map[string]any, field string) {
 		if id := text(of, "buildID"); id != "" && w.find(id) == nil {
-			w.problems = append(w.problems, w.problem(field, "version %s has no Deployment among the objects: read Deployments too. If it is gone, wait until the controller "+
+			w.problems = append(w.problems, w.problem(field, "version %s has no Deployment among the objects: read "+
+				"Deployments too. If it is gone, wait until the controller "+
 				"has seen that, and read again", id))
 		}
 	}
@@ -157,9 +166,11 @@ func (w *worker) allThere() {
 	for _, v := range objects(w.value, "status", "deprecatedVersions") {
 		missing(v, "status.deprecatedVersions")
 	}
-	current, target := text(w.value, "status", "currentVersion", "buildID"), text(w.value, "status", "targetVersion", "buildID")
+	current, target := text(w.value, "status", "currentVersion", "buildID"),
+		text(w.value, "status", "targetVersion", "buildID")
 	if current != target && target != "" {
-		w.problems = append(w.problems, w.warning("status.targetVersion", "its rollout is in progress (%s): the bot goes on with it by the spec's steps, and runs its gate again",
+		w.problems = append(w.problems, w.warning("status.targetVersion",
+			"its rollout is in progress (%s): the bot goes on with it by the spec's steps, and runs its gate again",
 			cmp.Or(text(w.value, "status", "targetVersion", "status"), "unknown")))
 	}
 }
@@ -169,11 +180,15 @@ func (w *worker) writeRecord(target string) {
 	env := w.in.Environment
 	options := w.spec.Spec.WorkerOptions
 	record := v1alpha1.RoutingSpec{
-		WorkerDeployment: w.name.String(), TemporalNamespace: options.TemporalNamespace, Environment: env.Name, ManagerIdentity: env.ManagerIdentity, SpecPath: w.path,
-		Connection: &v1alpha1.RecordedConnection{Kind: w.connection.Ref().Kind, Name: w.connection.Metadata.Name, Spec: w.connection.Spec, Path: w.connectionPath},
+		WorkerDeployment: w.name.String(), TemporalNamespace: options.TemporalNamespace, Environment: env.Name,
+		ManagerIdentity: env.ManagerIdentity, SpecPath: w.path,
+		Connection: &v1alpha1.RecordedConnection{Kind: w.connection.Ref().Kind, Name: w.connection.Metadata.Name,
+			Spec: w.connection.Spec, Path: w.connectionPath},
 	}
-	plan := rollout.Plan{Deployment: w.name, Environment: env, Dir: path.Join(env.Output.Path, w.name.Namespace, w.name.Name), Record: &record}
-	out := Deployment{Name: w.name.String(), SpecPath: w.path, Target: target, ManagerIdentity: text(w.value, "status", "managerIdentity")}
+	plan := rollout.Plan{Deployment: w.name, Environment: env,
+		Dir: path.Join(env.Output.Path, w.name.Namespace, w.name.Name), Record: &record}
+	out := Deployment{Name: w.name.String(), SpecPath: w.path, Target: target,
+		ManagerIdentity: text(w.value, "status", "managerIdentity")}
 	for _, v := range w.versions {
 		record.Versions = append(record.Versions, v.record)
 		plan.Versions = append(plan.Versions, v.write)

@@ -37,9 +37,11 @@ type states struct {
 
 var (
 	perReason = prometheus.NewDesc("rampart_worker_deployments",
-		"Worker deployments, by the reason of their condition Ready; Unseen: not looked at since the bot started, as nothing about them moved.", []string{"reason"}, nil)
+		"Worker deployments, by the reason of their condition Ready; Unseen: not looked at since the bot started, as "+
+			"nothing about them moved.", []string{"reason"}, nil)
 	notReady = prometheus.NewDesc("rampart_worker_deployment_not_ready_since_timestamp_seconds",
-		"Since when a worker deployment is not ready, and the reason now; the 1000 that are so for longest.", []string{"worker_deployment", "reason"}, nil)
+		"Since when a worker deployment is not ready, and the reason now; the 1000 that are so for longest.",
+		[]string{"worker_deployment", "reason"}, nil)
 )
 
 // Decided notes the state of a worker deployment.
@@ -103,6 +105,7 @@ func (s *states) Collect(to chan<- prometheus.Metric) {
 	}
 	slices.SortFunc(waiting, func(a, b one) int { return cmp.Or(a.Since.Compare(b.Since), a.Compare(b.Name)) })
 	for _, w := range waiting[:min(len(waiting), maxSeries)] {
-		to <- prometheus.MustNewConstMetric(notReady, prometheus.GaugeValue, float64(w.Since.UnixMilli())/1000, w.String(), string(w.Reason))
+		to <- prometheus.MustNewConstMetric(notReady, prometheus.GaugeValue, float64(w.Since.UnixMilli())/1000,
+			w.String(), string(w.Reason))
 	}
 }

@@ -31,7 +31,8 @@ func New(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		cycles: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rampart_cycle_duration_seconds",
-			Help:    "Cycles: ok, partial (some worker deployments failed or could not be read) or failed (as a whole).",
+			Help: "Cycles: ok, partial (some worker deployments failed or could not be read) or failed (as " +
+				"a whole).",
 			Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}}, []string{"result"}),
 		success: prometheus.NewGauge(prometheus.GaugeOpts{Name: "rampart_last_success_timestamp_seconds",
 			Help: "End of the last cycle that read Git and Temporal; 0 before the first."}),
@@ -39,9 +40,11 @@ func New(version string) *Metrics {
 			Help:    "Requests to Temporal, by method and gRPC status code.",
 			Buckets: []float64{0.01, 0.05, 0.25, 1, 4, 10}}, []string{"method", "code"}),
 		pushes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rampart_git_pushes_total",
-			Help: "Commits that were to be pushed: pushed, conflict (others pushed first; decided again), protected (a rule of the branch) or failed."}, []string{"result"}),
+			Help: "Commits that were to be pushed: pushed, conflict (others pushed first; decided again), protected " +
+				"(a rule of the branch) or failed."}, []string{"result"}),
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rampart_routing_changes_total",
-			Help: "Changes of traffic in Temporal, by direction (raise, lower): done, conflict (the routing moved meanwhile; decided again) or failed."}, []string{"direction", "result"}),
+			Help: "Changes of traffic in Temporal, by direction (raise, lower): done, conflict (the routing moved " +
+				"meanwhile; decided again) or failed."}, []string{"direction", "result"}),
 		states: &states{},
 	}
 	// Series that are there before the first event have a rate from the first event on.
@@ -56,7 +59,8 @@ func New(version string) *Metrics {
 			m.changes.WithLabelValues(string(direction), result)
 		}
 	}
-	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rampart_build_info", Help: "1, with the version of the program.", ConstLabels: prometheus.Labels{"version": version}})
+	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rampart_build_info",
+		Help: "1, with the version of the program.", ConstLabels: prometheus.Labels{"version": version}})
 	build.Set(1)
 	m.registry.MustRegister(m.cycles, m.success, m.requests, m.pushes, m.changes, m.states, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -6,8 +6,8 @@
 //
 //   - the HMAC-SHA256 of the body, in hex: X-Hub-Signature-256 of GitHub, X-Gitea-Signature, X-Forgejo-Signature, and
 //     any other sender that can make one;
-//   - Standard Webhooks (https://www.standardwebhooks.com): an HMAC-SHA256 of ID, time and body, in base64, as GitLab makes it with a
-//     signing token, "whsec_" and the key in base64;
+//   - Standard Webhooks (https://www.standardwebhooks.com): an HMAC-SHA256 of ID, time and body, in base64, as GitLab
+//     makes it with a signing token, "whsec_" and the key in base64;
 //   - the secret itself in X-Gitlab-Token, as GitLab sends it with a secret token.
 //
 // A replay costs at most one cycle. What is remembered of a delivery is what its proof covers: its ID and time with

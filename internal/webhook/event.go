@@ -44,7 +44,8 @@ type place struct {
 
 // eventHeaders name what happened. Gitea sends GitHub's beside its own, and Forgejo Gitea's.
 var eventHeaders = []struct{ forge, header string }{
-	{"forgejo", "X-Forgejo-Event"}, {"gitea", "X-Gitea-Event"}, {"github", "X-GitHub-Event"}, {"gitlab", "X-Gitlab-Event"},
+	{"forgejo", "X-Forgejo-Event"}, {"gitea", "X-Gitea-Event"}, {"github", "X-GitHub-Event"},
+	{"gitlab", "X-Gitlab-Event"},
 }
 
 // eventOf reads what happened. A body that is not JSON says nothing, and neither does a field of another type.
@@ -72,9 +73,12 @@ const (
 
 // kinds are those of events that matter, by their names at any forge.
 var kinds = map[string]kind{
-	"": kindPush, "push": kindPush, "create": kindPush, "delete": kindPush, "Push Hook": kindPush, "repository_update": kindPush,
-	"pull_request": kindPull, "pull_request_review": kindPull, "pull_request_approved": kindPull, "pull_request_rejected": kindPull,
-	"pull_request_comment": kindPull, "merge_request": kindPull, "Merge Request Hook": kindPull, "System Hook": kindSystem,
+	"": kindPush, "push": kindPush, "create": kindPush, "delete": kindPush, "Push Hook": kindPush,
+	"repository_update": kindPush,
+	"pull_request":      kindPull, "pull_request_review": kindPull, "pull_request_approved": kindPull,
+	"pull_request_rejected": kindPull,
+	"pull_request_comment":  kindPull, "merge_request": kindPull, "Merge Request Hook": kindPull,
+	"System Hook": kindSystem,
 }
 
 func (e event) kind() kind {

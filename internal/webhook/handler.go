@@ -90,7 +90,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	what := eventOf(r.Header, body)
-	log := h.cfg.Log.With("forge", what.forge, "event", clip(what.name), "delivery", clip(proof.id), "proof", string(proof.scheme))
+	log := h.cfg.Log.With("forge", what.forge, "event", clip(what.name), "delivery", clip(proof.id), "proof",
+		string(proof.scheme))
 	if why := h.watch.boring(what); why != "" {
 		log.DebugContext(r.Context(), "webhook ignored", "reason", why)
 		answer(w, http.StatusOK, "ignored: "+why)

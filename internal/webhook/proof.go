@@ -46,7 +46,8 @@ type claim struct {
 var bodyHeaders = []string{"X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature"}
 
 // idHeaders say which delivery, or retry of one, this is. GitLab's X-Gitlab-Webhook-UUID changes with each retry.
-var idHeaders = []string{"X-Forgejo-Delivery", "X-Gitea-Delivery", "X-GitHub-Delivery", "Webhook-Id", "Idempotency-Key", "X-Gitlab-Event-UUID"}
+var idHeaders = []string{"X-Forgejo-Delivery", "X-Gitea-Delivery", "X-GitHub-Delivery", "Webhook-Id", "Idempotency-Key",
+	"X-Gitlab-Event-UUID"}
 
 // claimOf reads what headers claim. The strongest proof counts, if there are several: a signature of the time is never
 // passed over for a bare token.
@@ -84,7 +85,8 @@ func (c claim) standard(h http.Header, now time.Time) (claim, error) {
 		return claim{}, errors.New("Webhook-Timestamp: want a time in seconds")
 	}
 	if off := now.Sub(time.Unix(seconds, 0)); off > tolerance || off < -tolerance {
-		return claim{}, fmt.Errorf("Webhook-Timestamp is %s off, and %s are the most: is the clock right?", off.Round(time.Second), tolerance)
+		return claim{}, fmt.Errorf("Webhook-Timestamp is %s off, and %s are the most: is the clock right?",
+			off.Round(time.Second), tolerance)
 	}
 	c.scheme, c.id, c.before = schemeStandard, id, id+"."+stamp+"."
 	for _, field := range strings.Fields(h.Get("Webhook-Signature")) {

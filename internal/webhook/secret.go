@@ -32,20 +32,23 @@ func parseSecrets(text string) ([]secret, error) {
 			continue
 		}
 		if len(line) < shortest {
-			return nil, fmt.Errorf("the webhook secret in line %d has %d characters, and %d are the least: make one with openssl rand -hex 32",
+			return nil, fmt.Errorf("the webhook secret in line %d has %d characters, and %d are the least: make one "+
+				"with openssl rand -hex 32",
 				n+1, len(line), shortest)
 		}
 		s := secret{text: []byte(line)}
 		if encoded, ok := strings.CutPrefix(line, signingPrefix); ok {
 			key, err := base64.StdEncoding.DecodeString(encoded)
 			if err != nil {
-				return nil, fmt.Errorf("the webhook secret in line %d begins with %s, and is not base64 behind it: copy GitLab's signing token whole",
+				return nil, fmt.Errorf("the webhook secret in line %d begins with %s, and is not base64 behind it: "+
+					"copy GitLab's signing token whole",
 					n+1, signingPrefix)
 			}
 			s.key = key
 		}
 		if out = append(out, s); len(out) > mostSecrets {
-			return nil, fmt.Errorf("there are more than %d webhook secrets: take out those that no forge uses any more", mostSecrets)
+			return nil, fmt.Errorf("there are more than %d webhook secrets: take out those that no forge uses any more",
+				mostSecrets)
 		}
 	}
 	if len(out) == 0 {

@@ -69,8 +69,10 @@ func Listen(ctx context.Context, cfg ServerConfig, handler http.Handler) (*Serve
 		}
 		handler.ServeHTTP(w, r)
 	})
-	s.server = &http.Server{Handler: only, ReadTimeout: cfg.ReadTime, ReadHeaderTimeout: cfg.ReadTime, WriteTimeout: 2 * cfg.ReadTime,
-		IdleTimeout: cfg.ReadTime, MaxHeaderBytes: maxHeaders, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug)}
+	s.server = &http.Server{Handler: only, ReadTimeout: cfg.ReadTime, ReadHeaderTimeout: cfg.ReadTime,
+		WriteTimeout: 2 * cfg.ReadTime,
+		IdleTimeout:  cfg.ReadTime, MaxHeaderBytes: maxHeaders,
+		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug)}
 	s.server.SetKeepAlivesEnabled(false) // deliveries are rare, and no other sender is to keep connections
 	return s, nil
 }
@@ -86,7 +88,8 @@ func (cfg ServerConfig) check() (string, error) {
 	case (cfg.CertFile == "") != (cfg.KeyFile == ""):
 		return "", errors.New("TLS for webhooks takes a certificate and its key, and only one of them is given")
 	case !cfg.Proven && !address.IP.IsLoopback():
-		return "", fmt.Errorf("webhooks on %s need a secret: without one only a loopback address is listened on, such as 127.0.0.1:8090", cfg.Address)
+		return "", fmt.Errorf("webhooks on %s need a secret: without one only a loopback address is listened on, "+
+			"such as 127.0.0.1:8090", cfg.Address)
 	}
 	if cfg.CertFile != "" {
 		if _, err := cfg.certificate(); err != nil {

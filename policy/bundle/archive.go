@@ -150,7 +150,8 @@ func (e *entries) add(h *tar.Header) error {
 	case base == "patch.json":
 		return refuse("it is a delta bundle (%s): expected a whole one", h.Name)
 	case strings.HasSuffix(base, ".wasm") || base == "plan.json" || base == "plan.pb":
-		return refuse("it holds compiled policies (%s): expected Rego, as opa build makes it with --target rego", h.Name)
+		return refuse("it holds compiled policies (%s): expected Rego, as opa build makes it with --target rego",
+			h.Name)
 	}
 	e.seen[name] = true
 	return nil

@@ -97,7 +97,8 @@ func (c Config) filled() (Config, error) {
 		value    *time.Duration
 		standard time.Duration
 		what     string
-	}{{&c.Interval, DefaultInterval, "interval"}, {&c.Timeout, DefaultTimeout, "time limit"}, {&c.MaxAge, DefaultMaxAge, "maximal age"}} {
+	}{{&c.Interval, DefaultInterval, "interval"}, {&c.Timeout, DefaultTimeout, "time limit"}, {&c.MaxAge, DefaultMaxAge,
+		"maximal age"}} {
 		switch {
 		case *d.value < 0:
 			return c, fmt.Errorf("the %s of policy bundles is negative: %s", d.what, *d.value)
@@ -120,7 +121,8 @@ func (c Config) filled() (Config, error) {
 	case c.Signatures == Signed && len(c.Keys) == 0:
 		return c, errors.New("policy bundles have to be signed, and there is no key to verify them with")
 	case c.Signatures == Unsigned && len(c.Keys) > 0:
-		return c, errors.New("there is a key to verify policy bundles with, and unsigned ones are allowed: only one of both can be")
+		return c, errors.New("there is a key to verify policy bundles with, and unsigned ones are allowed: only one " +
+			"of both can be")
 	}
 	var names []string
 	for _, b := range c.Bundles {
@@ -145,11 +147,14 @@ func (c Config) check(b Bundle) error {
 	}
 	switch far := u.Scheme == "http" && !httpclient.Loopback(u.Hostname()); {
 	case far && c.PlainHTTP != AnyHost:
-		return fmt.Errorf("%s is plain HTTP, over which anybody on the way could change what is allowed: expected https", shown(u))
+		return fmt.Errorf("%s is plain HTTP, over which anybody on the way could change what is allowed: "+
+			"expected https", shown(u))
 	case far && b.Token != nil:
-		return fmt.Errorf("%s is plain HTTP, over which anybody on the way could read the token: expected https", shown(u))
+		return fmt.Errorf("%s is plain HTTP, over which anybody on the way could read the token: expected https",
+			shown(u))
 	case far && c.Signatures == Unsigned:
-		return fmt.Errorf("%s is plain HTTP, and the bundle need not be signed: anybody on the way could change it", shown(u))
+		return fmt.Errorf("%s is plain HTTP, and the bundle need not be signed: anybody on the way could change it",
+			shown(u))
 	}
 	return nil
 }

@@ -85,7 +85,8 @@ func (r *dirReader) entry(name string, depth int) error {
 		return err
 	}
 	base := path.Base(name)
-	rego, data := strings.HasSuffix(base, ".rego"), slices.Contains([]string{"data.yaml", "data.yml", "data.json"}, base)
+	rego, data := strings.HasSuffix(base, ".rego"),
+		slices.Contains([]string{"data.yaml", "data.yml", "data.json"}, base)
 	switch {
 	case info.IsDir():
 		return r.folder(name, depth+1)

@@ -33,7 +33,8 @@ func (s *Store) readDirs(ctx context.Context) []directory {
 		}
 		switch {
 		case now.problem != "" && now.problem != was.problem:
-			s.log.WarnContext(ctx, "the directory of policies cannot be read: it stays as it was", "dir", was.path, "problem", now.problem)
+			s.log.WarnContext(ctx, "the directory of policies cannot be read: it stays as it was", "dir", was.path,
+				"problem", now.problem)
 		case now.problem != "":
 		case now.key != was.key:
 			s.log.InfoContext(ctx, "the directory of policies changed", "dir", was.path)

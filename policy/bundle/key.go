@@ -66,7 +66,8 @@ func algorithmFor(algorithm string, text []byte) (string, error) {
 	case algorithm == algorithmSecret:
 		return algorithm, nil
 	case block == nil:
-		return "", fmt.Errorf("it holds no public key in PEM; for a shared secret say that the algorithm is %s", algorithmSecret)
+		return "", fmt.Errorf("it holds no public key in PEM; for a shared secret say that the algorithm is %s",
+			algorithmSecret)
 	}
 	public, err := publicKey(block)
 	if err != nil {

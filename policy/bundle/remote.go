@@ -82,7 +82,8 @@ func (r *remote) load() (s state, ok bool) {
 
 // ignored logs why what is in the cache is not used.
 func (r *remote) ignored(err error) {
-	r.log.Warn("the cached policy bundle is ignored", "bundle", r.name, "file", r.cache.path, "error", oneLine(err.Error()))
+	r.log.Warn("the cached policy bundle is ignored", "bundle", r.name, "file", r.cache.path, "error",
+		oneLine(err.Error()))
 }
 
 // answer is what a server said: the state that follows if its bundle fits, or why there is none.
@@ -98,7 +99,8 @@ type answer struct {
 func (r *remote) ask(ctx context.Context, was state) answer {
 	d, err := r.fetcher.get(ctx, was.etag)
 	if err != nil {
-		return answer{next: was, problem: fmt.Sprintf("%s: %s", shown(r.fetcher.url), words(err)), givenUp: ctx.Err() != nil}
+		return answer{next: was, problem: fmt.Sprintf("%s: %s", shown(r.fetcher.url), words(err)),
+			givenUp: ctx.Err() != nil}
 	}
 	next := was
 	next.problem, next.confirmed = "", r.now()
@@ -124,7 +126,8 @@ func (r *remote) refusal(err error) string {
 func (r *remote) tell(ctx context.Context, was, now state) {
 	switch {
 	case now.problem != "" && now.problem != was.problem:
-		r.log.WarnContext(ctx, "policy bundle not updated", "bundle", r.name, "problem", now.problem, "in_force", r.inForce(now))
+		r.log.WarnContext(ctx, "policy bundle not updated", "bundle", r.name, "problem", now.problem, "in_force",
+			r.inForce(now))
 	case now.problem != "":
 	case was.content == nil || was.content.digest != now.content.digest:
 		r.log.InfoContext(ctx, "policy bundle updated", "bundle", r.name, "revision", now.content.revision)
@@ -178,7 +181,8 @@ func (r *remote) floor(s state) policy.Layer {
 // fact is the bundle's revision, as old as the server's last word on it. Its words stay the same while what is wrong
 // does.
 func (r *remote) fact(s state) rollout.Fact {
-	out := rollout.Fact{ObservedAt: s.confirmed.UTC(), MaxAge: r.maxAge, Source: "policy bundle " + shown(r.fetcher.url)}
+	out := rollout.Fact{ObservedAt: s.confirmed.UTC(), MaxAge: r.maxAge,
+		Source: "policy bundle " + shown(r.fetcher.url)}
 	if s.content == nil {
 		out.Error = r.floor(s).Problems[0].Message
 		return out

@@ -63,7 +63,8 @@ func Open(c Config) (*Store, error) {
 		if err != nil {
 			return nil, fmt.Errorf("policy bundle %q: %w", b.Name, err)
 		}
-		r := &remote{name: b.Name, reading: reading{b.Name, verification(c.Keys, b.Scope)}, fetcher: f, maxAge: c.MaxAge, now: c.Now, log: c.Log}
+		r := &remote{name: b.Name, reading: reading{b.Name, verification(c.Keys, b.Scope)}, fetcher: f,
+			maxAge: c.MaxAge, now: c.Now, log: c.Log}
 		if c.CacheDir != "" {
 			file := newCacheFile(c.CacheDir, b)
 			r.cache = &file

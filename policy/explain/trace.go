@@ -101,7 +101,8 @@ var _ topdown.QueryTracer = (*Watcher)(nil)
 
 // NewWatcher follows evaluations of a compiler's rules about an input; lookup gives data that no rule gives.
 func NewWatcher(compiler *ast.Compiler, lookup func(ast.Ref) ast.Value, about ast.Value) *Watcher {
-	return &Watcher{compiler: compiler, data: lookup, input: ast.NewTerm(about), hide: newRedactor(about), Clauses: map[*ast.Rule]*Clause{}, read: map[*ast.Expr]aspects{}}
+	return &Watcher{compiler: compiler, data: lookup, input: ast.NewTerm(about), hide: newRedactor(about),
+		Clauses: map[*ast.Rule]*Clause{}, read: map[*ast.Expr]aspects{}}
 }
 
 // Begin starts the evaluation of a rule set, anew where it was begun.
@@ -325,7 +326,8 @@ func (w *Watcher) about(expr *ast.Expr) aspects {
 		switch {
 		case len(r) > 1 && r[0].Equal(ast.InputRootDocument):
 			key, _ := r[1].Value.(ast.String)
-			out.changes = out.changes || !slices.Contains([]string{input.KeyAction, "environment", "deployment", "connection", "git", "waivers", "limits", "record", input.References}, string(key))
+			out.changes = out.changes || !slices.Contains([]string{input.KeyAction, "environment", "deployment",
+				"connection", "git", "waivers", "limits", "record", input.References}, string(key))
 		case r.String() == ast.NowNanos.Name:
 			out.changes = true
 		}

@@ -42,7 +42,8 @@ func (r *valueReader) expression(expr *ast.Expr) rollout.Expression {
 	r.operands(expr)
 	out := rollout.Expression{Values: r.out}
 	if where != nil {
-		out.Location, out.Text = parse.LineOf(where), parse.Cut(strings.Join(strings.Fields(string(where.Text)), " "), maxExpression)
+		out.Location, out.Text = parse.LineOf(where),
+			parse.Cut(strings.Join(strings.Fields(string(where.Text)), " "), maxExpression)
 	}
 	return out
 }
@@ -64,7 +65,8 @@ func (r *valueReader) ahead(expr *ast.Expr) []rollout.NamedValue {
 			return false
 		})
 		for _, v := range r.out {
-			if v.Value != undefined && len(out) < maxNamedValues && !slices.Contains(known, v) && !slices.Contains(out, v) {
+			if v.Value != undefined && len(out) < maxNamedValues && !slices.Contains(known, v) &&
+				!slices.Contains(out, v) {
 				out = append(out, v)
 			}
 		}
@@ -127,7 +129,8 @@ func (r *valueReader) operands(e *ast.Expr) {
 // bound reads what one of the compiler's variables stands for.
 func (r *valueReader) bound(v ast.Var, t *ast.Term) {
 	if ref, ok := t.Value.(ast.Ref); ok {
-		if value := r.event.Plug(ast.NewTerm(v)); value.IsGround() && ref[0].Equal(ast.DefaultRootDocument) && ref.IsGround() {
+		if value := r.event.Plug(ast.NewTerm(v)); value.IsGround() && ref[0].Equal(ast.DefaultRootDocument) &&
+			ref.IsGround() {
 			r.put(ref.String(), value.Value)
 			return
 		}

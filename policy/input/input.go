@@ -78,8 +78,10 @@ func World(s *rollout.Snapshot, p *rollout.Proposal) ([]Field, error) {
 		return nil, err
 	}
 	world := []Field{
-		{"routing", routingOf(s, &s.Observation)}, {"versions", versionsOf(s, p, &s.Observation)}, {"record", recordOf(s)},
-		{"facts", facts}, {"canary", canaryOf(s, p)}, {"gate", gateOf(s)}, {"plan", planOf(p)}, {"limits", limitsOf(s.Limits)},
+		{"routing", routingOf(s, &s.Observation)}, {"versions", versionsOf(s, p, &s.Observation)},
+		{"record", recordOf(s)},
+		{"facts", facts}, {"canary", canaryOf(s, p)}, {"gate", gateOf(s)}, {"plan", planOf(p)},
+		{"limits", limitsOf(s.Limits)},
 	}
 	if s.Cluster != nil {
 		world = append(world, Field{rollout.PartCluster, clusterOf(s.Cluster)})

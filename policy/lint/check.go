@@ -82,7 +82,8 @@ type checker struct {
 }
 
 func (c *checker) add(kind parse.CheckKind, at *ast.Location, format string, args ...any) {
-	p := parse.Problem{Path: "policies", Check: kind, Message: parse.Cut(fmt.Sprintf(format, args...), parse.MaxMessage)}
+	p := parse.Problem{Path: "policies", Check: kind,
+		Message: parse.Cut(fmt.Sprintf(format, args...), parse.MaxMessage)}
 	if at != nil && at.File != "" {
 		p.Path, p.Line = at.File, at.Row
 	}
@@ -138,7 +139,8 @@ func LibraryRules() []string {
 
 // ruleNames are the names under which a module's annotations say that it reports.
 func ruleNames(m parse.Module) []string {
-	parsed, err := ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV1, ProcessAnnotation: true, Capabilities: parse.Capabilities()})
+	parsed, err := ast.ParseModuleWithOpts(m.Path, m.Source,
+		ast.ParserOptions{RegoVersion: ast.RegoV1, ProcessAnnotation: true, Capabilities: parse.Capabilities()})
 	if err != nil {
 		return nil
 	}
@@ -176,7 +178,9 @@ func (c *checker) compile() *ast.Compiler {
 		}
 		problems := parse.ProblemsOf("tests", err)
 		left := slices.DeleteFunc(slices.Clone(tests), func(m *ast.Module) bool {
-			return slices.ContainsFunc(problems, func(p parse.Problem) bool { return p.Path == m.Package.Location.File })
+			return slices.ContainsFunc(problems, func(p parse.Problem) bool {
+				return p.Path == m.Package.Location.File
+			})
 		})
 		for _, p := range problems {
 			p.Check = parse.CheckTest
@@ -191,18 +195,23 @@ func (c *checker) compile() *ast.Compiler {
 }
 
 // tryCompile gives an error for what is wrong beyond types.
-func tryCompile(schemas *ast.SchemaSet, modules []*ast.Module, data map[string]any) (compiler *ast.Compiler, err error) {
+func tryCompile(schemas *ast.SchemaSet, modules []*ast.Module,
+	data map[string]any) (compiler *ast.Compiler, err error) {
 	defer parse.Recovered(&err)
 	set := make(map[string]*ast.Module, len(modules))
 	for i, m := range modules {
 		set[fmt.Sprintf("%04d", i)] = m
 	}
-	compiler = ast.NewCompiler().WithCapabilities(parse.Capabilities()).WithDefaultRegoVersion(ast.RegoV1).SetErrorLimit(parse.MaxProblems).
-		WithSchemas(schemas).WithPathConflictsCheck(func(path []string) (bool, error) { return parse.HasPath(data, path), nil })
+	compiler = ast.NewCompiler().WithCapabilities(parse.Capabilities()).WithDefaultRegoVersion(ast.RegoV1).
+		SetErrorLimit(parse.MaxProblems).
+		WithSchemas(schemas).WithPathConflictsCheck(func(path []string) (bool, error) {
+		return parse.HasPath(data, path), nil
+	})
 	compiler.Compile(set)
 	var other ast.Errors
 	for _, e := range compiler.Errors {
-		if e.Code != ast.TypeErr || e.Details == nil { // conflicts and unknown functions are type errors without details
+		// conflicts and unknown functions are type errors without details
+		if e.Code != ast.TypeErr || e.Details == nil {
 			other = append(other, e)
 		}
 	}
@@ -217,5 +226,7 @@ func isTest(at *ast.Location) bool { return at != nil && library.IsTest(at.File)
 
 // checked reports whether a module is a policy that is checked, and not of the library.
 func (c *checker) checked(m *ast.Module) bool {
-	return slices.ContainsFunc(c.policies, func(p *ast.Module) bool { return p.Package.Location.File == m.Package.Location.File })
+	return slices.ContainsFunc(c.policies, func(p *ast.Module) bool {
+		return p.Package.Location.File == m.Package.Location.File
+	})
 }

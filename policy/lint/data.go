@@ -149,7 +149,8 @@ func (c *checker) notRead(node *parse.Node, path []string, uses []dataUse) {
 			p := field.Problemf("%s: no policy refers to it%s", strings.Join(at, "."), near)
 			p.Check = parse.CheckParameter
 			if meant, found := parse.Misplaced(field, at); meant != "" {
-				p = found.Problemf("%s: no policy refers to it: %s is where the library looks%s", strings.Join(at, "."), meant, parse.Nested(at))
+				p = found.Problemf("%s: no policy refers to it: %s is where the library looks%s", strings.Join(at, "."),
+					meant, parse.Nested(at))
 				p.Check = parse.CheckMisplaced
 			}
 			c.problems = append(c.problems, p)

@@ -57,7 +57,8 @@ func (l environmentList) empty() []parse.Problem {
 	if l.name != "environments" || l.Items == nil || len(l.Items) > 0 {
 		return nil
 	}
-	p := l.Problemf("environments: [] matches no environment, which turns off what it is in: leave it out for all environments, or delete the whole entry")
+	p := l.Problemf("environments: [] matches no environment, which turns off what it is in: leave it out for all " +
+		"environments, or delete the whole entry")
 	p.Check = parse.CheckParameter
 	return []parse.Problem{p}
 }
@@ -74,7 +75,8 @@ func strays(n *parse.Node, names []string) []parse.Problem {
 		p := item.Problemf("%s", message)
 		p.Check = parse.CheckParameter
 		out = append(out, p)
-		if pattern, _ := item.Value.(string); !strings.Contains(pattern, "*") && v1alpha1.Closest(pattern, names) != "" {
+		if pattern, _ := item.Value.(string); !strings.Contains(pattern, "*") &&
+			v1alpha1.Closest(pattern, names) != "" {
 			misspelt = append(misspelt, p)
 		}
 	}
@@ -110,7 +112,8 @@ func stray(value any, names []string) string {
 	if !ok {
 		return "" // which the schema says
 	}
-	options := []func(*rego.Rego){rego.Query(`some name in input.names; data.rampart.library.globs.fits(input.pattern, name)`),
+	options := []func(*rego.Rego){
+		rego.Query(`some name in input.names; data.rampart.library.globs.fits(input.pattern, name)`),
 		rego.Input(map[string]any{"names": names, "pattern": pattern}), rego.StrictBuiltinErrors(true)}
 	for _, parsed := range parse.Library() {
 		if parse.PackageName(parsed) == "rampart.library.globs" {

@@ -98,7 +98,8 @@ type followed struct {
 }
 
 func (f *flow) rule(r *ast.Rule) {
-	x := &followed{flow: f, defined: map[ast.Var][]definer{}, parameters: map[ast.Var]seen{}, within: map[ast.Var]bool{}}
+	x := &followed{flow: f, defined: map[ast.Var][]definer{}, parameters: map[ast.Var]seen{},
+		within: map[ast.Var]bool{}}
 	given := f.given[r.Ref().String()]
 	for i, arg := range r.Head.Args {
 		if v := varOf(arg); v != "" && i < len(given) {
@@ -306,7 +307,8 @@ func (x *followed) check(where *ast.Location, ref ast.Ref) {
 	if lacks == nil || ref[0].Equal(ast.InputRootDocument) && ref[:lacks.pos+1].IsGround() {
 		return
 	}
-	if v := varOf(ref[0]); v.IsGenerated() && x.compiler.RewrittenVars[v] == "" { // a place for what was written without one
+	// a place for what was written without one
+	if v := varOf(ref[0]); v.IsGenerated() && x.compiler.RewrittenVars[v] == "" {
 		ref = append(slices.Clip(lacks.in[0].ref), ref[lacks.pos:]...)
 	} else {
 		ref = ref[:lacks.pos+1]
@@ -328,13 +330,15 @@ func (x *followed) report(where *ast.Location, ref string, lacks *missing) {
 	if len(in) > 1 {
 		have = "have"
 	}
-	x.add(parse.CheckInput, where, "%s: %s %s no %s%s", ref, strings.Join(in, ", "), have, name, parse.Instead(lacks.names[0], slices.Compact(fields)))
+	x.add(parse.CheckInput, where, "%s: %s %s no %s%s", ref, strings.Join(in, ", "), have, name,
+		parse.Instead(lacks.names[0], slices.Compact(fields)))
 }
 
 // known reports whether it was said of a line that something has no such field.
 func (x *followed) known(where *ast.Location, name string) bool {
 	return slices.ContainsFunc(x.told, func(p parse.Problem) bool {
-		return p.Path == where.File && p.Line == where.Row && p.Check == parse.CheckInput && strings.Contains(p.Message+" ", " has no "+name+" ")
+		return p.Path == where.File && p.Line == where.Row && p.Check == parse.CheckInput &&
+			strings.Contains(p.Message+" ", " has no "+name+" ")
 	})
 }
 

@@ -26,7 +26,8 @@ func typeError(e *ast.Error) string {
 				names = append(names, string(s))
 			}
 		}
-		return fmt.Sprintf("%s: %s has no %s%s", d.Ref, d.Ref[:d.Pos], string(field), parse.Instead(string(field), names))
+		return fmt.Sprintf("%s: %s has no %s%s", d.Ref, d.Ref[:d.Pos], string(field),
+			parse.Instead(string(field), names))
 	case *ast.RefErrUnsupportedDetail:
 		return fmt.Sprintf("%s: %s is %s, which has no fields", d.Ref, d.Ref[:d.Pos+1], kindOf(d.Have))
 	case *ast.UnificationErrDetail:
@@ -83,9 +84,11 @@ func (c inputUse) reference(t *ast.Term) {
 	if !ref[0].Equal(ast.InputRootDocument) || len(ref) < 2 {
 		return
 	}
-	if first, ok := ref[1].Value.(ast.String); ok && c.pkg == parse.PackageSpec && !slices.Contains(input.SpecKeys(), string(first)) {
+	if first, ok := ref[1].Value.(ast.String); ok && c.pkg == parse.PackageSpec &&
+		!slices.Contains(input.SpecKeys(), string(first)) {
 		if _, known := c.document.Root.Member(first); known {
-			c.add(parse.CheckInput, t.Location, "%s: a spec is judged by itself: rampart.spec sees %s", ref, strings.Join(input.SpecKeys(), ", "))
+			c.add(parse.CheckInput, t.Location, "%s: a spec is judged by itself: rampart.spec sees %s", ref,
+				strings.Join(input.SpecKeys(), ", "))
 			return
 		}
 	}
@@ -147,7 +150,8 @@ func (c inputUse) never(where *ast.Location, field, value *ast.Term) {
 		return
 	}
 	by := parse.Asked(rollout.ActionKind(s))
-	if ref.String() == "input.action.kind" && c.pkg != parse.PackageSpec && parse.Contract()[c.pkg] != nil && by != c.pkg {
+	if ref.String() == "input.action.kind" && c.pkg != parse.PackageSpec && parse.Contract()[c.pkg] != nil &&
+		by != c.pkg {
 		c.add(parse.CheckInput, where, "%s is never %q in %s: %s is asked about it", ref, string(s), c.pkg, by)
 	}
 }

@@ -41,7 +41,8 @@ func (c *checker) packages() {
 			continue
 		}
 		if meant := meantPackage(m, name); meant != "" {
-			c.add(parse.CheckPackage, m.Package.Location, "package %s: nothing asks it and nothing uses it (did you mean %s?)", name, meant)
+			c.add(parse.CheckPackage, m.Package.Location,
+				"package %s: nothing asks it and nothing uses it (did you mean %s?)", name, meant)
 		}
 	}
 }
@@ -53,7 +54,8 @@ func meantPackage(m *ast.Module, name string) string {
 			return p
 		}
 	}
-	for _, p := range []string{parse.PackageRollout, parse.PackageDrift} { // which have every rule of the contract between them
+	// which have every rule of the contract between them
+	for _, p := range []string{parse.PackageRollout, parse.PackageDrift} {
 		if hasContractRule(m, p) {
 			return p
 		}
@@ -147,7 +149,8 @@ func (c *checker) contractRules(m *ast.Module) {
 			continue
 		}
 		if r.Head.RuleKind() != ast.MultiValue || len(r.Head.Ref()) > 1 || len(r.Head.Args) > 0 {
-			c.add(parse.CheckShape, r.Location, "%s is not a set: write %s contains {\"rule\": …, \"msg\": …} if …", set.Name, set.Name)
+			c.add(parse.CheckShape, r.Location, "%s is not a set: write %s contains {\"rule\": …, \"msg\": …} if …",
+				set.Name, set.Name)
 			c.conflicts(m, set.Name)
 			continue
 		}
@@ -218,9 +221,11 @@ func (c *checker) findingNames(m *ast.Module) {
 			s, _ := written(r, name).Value.(ast.String)
 			switch {
 			case slices.Contains(c.reserved, string(s)):
-				c.add(parse.CheckName, name.Location, "%s is a rule of the library: report under a name of your own", string(s))
+				c.add(parse.CheckName, name.Location, "%s is a rule of the library: report under a name of your own",
+					string(s))
 			case strings.HasPrefix(string(s), "policy."):
-				c.add(parse.CheckName, name.Location, "%s: names that begin with policy. are what the engine reports under", string(s))
+				c.add(parse.CheckName, name.Location,
+					"%s: names that begin with policy. are what the engine reports under", string(s))
 			}
 			return false
 		})
@@ -234,7 +239,8 @@ func (c *checker) typed() []*ast.Module {
 	for _, m := range c.policies {
 		copied := m.Copy()
 		for i, r := range m.Rules {
-			if setOf(parse.PackageName(m), headName(r)) == nil || r.Head.RuleKind() != ast.MultiValue || len(r.Head.Ref()) > 1 || len(r.Head.Args) > 0 {
+			if setOf(parse.PackageName(m), headName(r)) == nil || r.Head.RuleKind() != ast.MultiValue ||
+				len(r.Head.Ref()) > 1 || len(r.Head.Args) > 0 {
 				continue
 			}
 			more := r.Copy()
@@ -273,7 +279,8 @@ func (c *checker) types(compiled *ast.Compiler) {
 			name := headName(r)
 			switch wrong := wrongFinding(set.Of()); {
 			case wrong != "":
-				c.add(parse.CheckShape, r.Location, "%s has %s where an object with the strings rule and msg is expected", name, wrong)
+				c.add(parse.CheckShape, r.Location,
+					"%s has %s where an object with the strings rule and msg is expected", name, wrong)
 			case name == parse.SetAction && lacks(set.Of(), parse.SetAction):
 				c.add(parse.CheckShape, r.Location, "action has an object without an action (revert, adopt or hold)")
 			}
@@ -358,11 +365,13 @@ func (c *checker) unread(compiled *ast.Compiler) {
 		}
 		for _, r := range m.Rules {
 			name := string(r.Ref()[len(m.Package.Path)].Value.(ast.String))
-			if setOf(pkg, name) != nil || strings.HasPrefix(name, sentinel) || readByRule(compiled, r) || said[pkg+"."+name] {
+			if setOf(pkg, name) != nil || strings.HasPrefix(name, sentinel) || readByRule(compiled, r) ||
+				said[pkg+"."+name] {
 				continue
 			}
 			said[pkg+"."+name] = true
-			c.add(parse.CheckRule, r.Location, "%s.%s: nothing asks for this rule and none uses it%s", pkg, name, parse.Instead(name, setNames(pkg)))
+			c.add(parse.CheckRule, r.Location, "%s.%s: nothing asks for this rule and none uses it%s", pkg, name,
+				parse.Instead(name, setNames(pkg)))
 		}
 	}
 }

@@ -20,7 +20,8 @@ func (c *checker) misspeltTests(m *ast.Module) {
 			continue
 		}
 		if meant := meantTest(name); meant != "" && !c.usedInTests(name) {
-			c.add(parse.CheckTest, r.Location, "%s is not run: the name of a test begins with %s, and nothing uses a rule of this name (did you mean %s?)", name, testPrefix, meant)
+			c.add(parse.CheckTest, r.Location, "%s is not run: the name of a test begins with %s, and nothing uses a "+
+				"rule of this name (did you mean %s?)", name, testPrefix, meant)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 //   - They make other policies: rego.parse_module.
 //   - Their answer is not the same twice: rand.intn and others that OPA marks, and certificate chains checked against
 //     the system's clock and roots.
-//   - They are about keys, certificates, tokens, requests to clouds and annotations, which no policy here is given: io.jwt.*, crypto.x509.*,
-//     crypto.parse_private_keys, providers.*, rego.metadata.*.
+//   - They are about keys, certificates, tokens, requests to clouds and annotations, which no policy here is given:
+//     io.jwt.*, crypto.x509.*, crypto.parse_private_keys, providers.*, rego.metadata.*.
 //   - They can run for ever and do not look whether they were cancelled.
 func forbidden() []string {
 	return []string{

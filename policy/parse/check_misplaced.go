@@ -17,7 +17,8 @@ func Misplaced(node *Node, path []string) (string, *Node) {
 	if json.Unmarshal([]byte(library.ConfigSchema()), &schema) != nil {
 		return "", nil
 	}
-	return schema.misplaced(node, strings.Split(strings.Join(path, "."), ".")) // a key may be the whole name, with its dots
+	// a key may be the whole name, with its dots
+	return schema.misplaced(node, strings.Split(strings.Join(path, "."), "."))
 }
 
 // Nested says that keys are written one below the other where one of them has a dot.

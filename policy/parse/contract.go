@@ -48,7 +48,8 @@ var ruleSets = sync.OnceValue(func() map[string][]RuleSet {
 func Asked(kind rollout.ActionKind) string {
 	switch kind {
 	case rollout.CreateVersion, rollout.UpdateVersion, rollout.ScaleVersion, rollout.Restore, rollout.UpdateResources,
-		rollout.StartGate, rollout.Ramp, rollout.Promote, rollout.ResetRamp, rollout.Rollback, rollout.Continue, rollout.Unroute:
+		rollout.StartGate, rollout.Ramp, rollout.Promote, rollout.ResetRamp, rollout.Rollback, rollout.Continue,
+		rollout.Unroute:
 		return PackageRollout
 	case rollout.ScaleDown, rollout.DeleteVersion, rollout.RemoveFiles, rollout.SetAsideKind,
 		rollout.SignalWorkflows, rollout.MoveWorkflows, rollout.CancelWorkflows, rollout.TerminateWorkflows:

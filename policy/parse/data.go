@@ -70,7 +70,8 @@ func reserved(root *Node) error {
 	}
 	for _, k := range slices.Sorted(maps.Keys(r.Fields)) {
 		if k != "config" {
-			return r.Fields[k].Problemf("data below rampart may hold config only, not %q%s", k, didYouMean(k, []string{"config"}))
+			return r.Fields[k].Problemf("data below rampart may hold config only, not %q%s", k,
+				didYouMean(k, []string{"config"}))
 		}
 	}
 	if r.Fields == nil {
@@ -142,7 +143,8 @@ func ReadData(f DataFile) (*Node, error) { return newDataBounds().readData(f) }
 // readData reads one data file. Nil: it is empty. Its errors are Problems.
 func (b *dataBounds) readData(f DataFile) (*Node, error) {
 	if len(f.Content) > MaxFileSize {
-		return nil, Problem{Path: f.Path, Message: fmt.Sprintf("the file has %d bytes; more than %d are not read", len(f.Content), MaxFileSize)}
+		return nil, Problem{Path: f.Path, Message: fmt.Sprintf("the file has %d bytes; more than %d are not read",
+			len(f.Content), MaxFileSize)}
 	}
 	d := yaml.NewDecoder(bytes.NewReader([]byte(f.Content)))
 	var document, more yaml.Node
@@ -197,7 +199,8 @@ func (r *dataReader) read(y *yaml.Node, depth int) (*Node, error) {
 	r.text -= len(y.Value)
 	switch {
 	case r.values < 0 || r.text < 0:
-		return nil, n.Problemf("more than %d values or %d bytes in all data files when aliases are expanded", maxValues, maxText)
+		return nil, n.Problemf("more than %d values or %d bytes in all data files when aliases are expanded", maxValues,
+			maxText)
 	case depth > MaxDepth:
 		return nil, n.Problemf("nested more than %d deep, or an alias within itself", MaxDepth)
 	}

@@ -21,7 +21,8 @@ func Unparsed(m Module, err error) []Problem {
 	slices.SortFunc(problems, CompareProblems)
 	problems = slices.CompactFunc(problems, func(a, b Problem) bool { return a.Line == b.Line })
 	for i := range problems {
-		problems[i].Message = Cut("this is Rego v0, and Rego v1 is expected: "+problems[i].Message+" (opa fmt --v0-v1 --write rewrites the file)", MaxMessage)
+		problems[i].Message = Cut("this is Rego v0, and Rego v1 is expected: "+problems[i].Message+
+			" (opa fmt --v0-v1 --write rewrites the file)", MaxMessage)
 	}
 	return problems
 }
@@ -33,7 +34,8 @@ func OldSyntax(m Module) bool {
 	if len(m.Source) > MaxFileSize {
 		return false
 	}
-	old, err := ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV0, Capabilities: Capabilities()})
+	old, err := ast.ParseModuleWithOpts(m.Path, m.Source,
+		ast.ParserOptions{RegoVersion: ast.RegoV0, Capabilities: Capabilities()})
 	return err == nil && old != nil
 }
 
@@ -44,7 +46,8 @@ func Library() map[Module]*ast.Module { return parsedOnce() }
 var parsedOnce = sync.OnceValue(func() map[Module]*ast.Module {
 	out := map[Module]*ast.Module{}
 	for _, m := range library.Modules() {
-		parsed, err := ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: Capabilities()})
+		parsed, err := ast.ParseModuleWithOpts(m.Path, m.Source,
+			ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: Capabilities()})
 		if err != nil {
 			panic(err) // the files are embedded
 		}
@@ -63,7 +66,8 @@ func Rego(m Module) (parsed *ast.Module, err error) {
 	if len(m.Source) > MaxFileSize {
 		return nil, fmt.Errorf("the file has %d bytes; more than %d are not read", len(m.Source), MaxFileSize)
 	}
-	parsed, err = ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: Capabilities()})
+	parsed, err = ast.ParseModuleWithOpts(m.Path, m.Source,
+		ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: Capabilities()})
 	if err == nil && parsed == nil {
 		err = errors.New("the file is empty")
 	}
@@ -80,7 +84,8 @@ func ErrorAt(m *ast.Module, format string, args ...any) error {
 
 // AllowedPackage refuses packages in which a repository's rules would change the library, or never be asked.
 func AllowedPackage(m *ast.Module, name string) error {
-	if _, ok := Contract()[name]; ok || name != "rampart" && !strings.HasPrefix(name, "rampart.") && !strings.HasPrefix(name, "system.") {
+	if _, ok := Contract()[name]; ok || name != "rampart" && !strings.HasPrefix(name, "rampart.") &&
+		!strings.HasPrefix(name, "system.") {
 		return nil
 	}
 	return ErrorAt(m, "package %s: below rampart a policy may use %s, %s, %s and %s; helpers go elsewhere",
@@ -93,7 +98,8 @@ func OnlyTests(m *ast.Module, name string) error {
 		for _, r := range m.Rules {
 			if r.Head.Ref()[0].Value.Compare(ast.Var(set.Name)) == 0 {
 				return &ast.Error{Code: ast.CompileErr, Location: r.Location,
-					Message: fmt.Sprintf("%s in a file of tests has no effect: move it to a file whose name does not end in _test.rego", set.Name)}
+					Message: fmt.Sprintf("%s in a file of tests has no effect: move it to a file whose name does not "+
+						"end in _test.rego", set.Name)}
 			}
 		}
 	}
@@ -119,8 +125,9 @@ func WithinBounds(modules []Module) ([]Module, []Problem) {
 	size := 0
 	for i, m := range modules {
 		if size += len(m.Source); size > maxSource || i >= maxModules {
-			return modules[:i], []Problem{{Path: m.Path, Message: fmt.Sprintf("more than %d files or %d MiB of policies: this one and %d more are not read",
-				maxModules, maxSource>>20, len(modules)-i-1)}}
+			return modules[:i], []Problem{{Path: m.Path,
+				Message: fmt.Sprintf("more than %d files or %d MiB of policies: this one and %d more are not read",
+					maxModules, maxSource>>20, len(modules)-i-1)}}
 		}
 	}
 	return modules, nil

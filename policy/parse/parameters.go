@@ -58,7 +58,8 @@ func checkConfig(data map[string]any, sources []*Node) []Problem {
 		rego.Input(map[string]any{"config": p.config, "schema": whole}), rego.StrictBuiltinErrors(true))
 	rs, err := query.Eval(context.Background())
 	if err != nil || len(rs) != 1 {
-		return []Problem{{Path: "config.schema.json", Message: fmt.Sprintf("rampart.config could not be checked: %v", err)}}
+		return []Problem{{Path: "config.schema.json",
+			Message: fmt.Sprintf("rampart.config could not be checked: %v", err)}}
 	}
 	found, _ := rs[0].Bindings["errors"].([]any)
 	var problems []Problem
@@ -95,7 +96,8 @@ func (p *parameters) explain(violation map[string]any) []Problem {
 		}
 		return []Problem{p.problem(keys, "give %s", s.alternatives())}
 	}
-	return []Problem{p.problem(keys, "%s is given; expected: %s%s", given(value), p.expected(s), didYouMean(value, s.Enum))}
+	return []Problem{p.problem(keys, "%s is given; expected: %s%s", given(value), p.expected(s),
+		didYouMean(value, s.Enum))}
 }
 
 // unknown are the keys of an object that there are not.
@@ -110,7 +112,8 @@ func (p *parameters) unknown(keys []string, s parameterSchema, object map[string
 		if len(keys) < len(what) {
 			kind = what[len(keys)]
 		}
-		message := fmt.Sprintf("%s: there is no %s %s%s", parameterName(keys), kind, key, Instead(key, slices.Collect(maps.Keys(s.Properties))))
+		message := fmt.Sprintf("%s: there is no %s %s%s", parameterName(keys), kind, key,
+			Instead(key, slices.Collect(maps.Keys(s.Properties))))
 		out = append(out, p.nearest(append(slices.Clip(keys), key)).Problemf("%s", message))
 	}
 	return out
@@ -289,7 +292,8 @@ func (n *Node) conflicts(keys []string, given map[string]*Node) []Problem {
 	}
 	switch {
 	case twice && (before.Fields == nil || n.Fields == nil) && !reflect.DeepEqual(before.any(), n.any()):
-		return []Problem{n.Problemf("%s: %s sets it too, and differently: give it in one place", name, Problem{Path: before.path, Line: before.line}.Location())}
+		return []Problem{n.Problemf("%s: %s sets it too, and differently: give it in one place", name,
+			Problem{Path: before.path, Line: before.line}.Location())}
 	case n.Fields == nil:
 		return nil
 	}

@@ -43,11 +43,13 @@ func (p *parameters) span(keys []string, window map[string]any) []Problem {
 		}
 	}
 	if !ends[0].Before(ends[1]) {
-		out = append(out, p.problem(append(slices.Clip(keys), "end"), "%s is not after the start, %s: the window is never open", window["end"], window["start"]))
+		out = append(out, p.problem(append(slices.Clip(keys), "end"),
+			"%s is not after the start, %s: the window is never open", window["end"], window["start"]))
 	}
 	for _, key := range []string{"days", "dates", "from", "to", "timezone"} {
 		if _, ok := window[key]; ok {
-			out = append(out, p.problem(append(slices.Clip(keys), key), "has no place beside start and end: make two windows of it"))
+			out = append(out, p.problem(append(slices.Clip(keys), key),
+				"has no place beside start and end: make two windows of it"))
 		}
 	}
 	return out
@@ -84,7 +86,8 @@ func (p *parameters) zone(keys []string) []Problem {
 		return nil
 	}
 	if name == "Local" {
-		return []Problem{p.problem(keys, "Local is the time zone of whichever machine decides: name one by its place, such as Europe/Berlin")}
+		return []Problem{p.problem(keys, "Local is the time zone of whichever machine decides: name one by its "+
+			"place, such as Europe/Berlin")}
 	}
 	if _, err := time.LoadLocation(name); err == nil {
 		return nil

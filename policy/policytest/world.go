@@ -76,44 +76,63 @@ func Snapshot(t testing.TB) rollout.Snapshot {
 	}
 	three := int32(3)
 	recorded := func(id string, created time.Duration) v1alpha1.RecordedVersion {
-		return v1alpha1.RecordedVersion{BuildID: id, BuildIDFrom: v1alpha1.BuildIDTemplate, TemplateHash: "hash-" + id, Deployment: "checkout-" + id,
-			CreatedAt: Stamp(created), Replicas: &three, Guard: v1alpha1.GuardOn, Attempts: 1, RoutedAt: Stamp(created)}
+		return v1alpha1.RecordedVersion{BuildID: id, BuildIDFrom: v1alpha1.BuildIDTemplate, TemplateHash: "hash-" + id,
+			Deployment: "checkout-" + id,
+			CreatedAt:  Stamp(created), Replicas: &three, Guard: v1alpha1.GuardOn, Attempts: 1,
+			RoutedAt: Stamp(created)}
 	}
 	return rollout.Snapshot{
 		Now:        Now,
 		Deployment: rollout.Name{Namespace: "payments", Name: "checkout"},
-		Environment: v1alpha1.Environment{Name: "prod", ManagerIdentity: "rampart/prod", CD: v1alpha1.CD{Tool: v1alpha1.ArgoCD},
-			Approval: v1alpha1.Approval{Mode: v1alpha1.Direct, Scope: v1alpha1.ScopeStep}, Output: v1alpha1.Output{Path: "deploy/prod"}},
-		Git:      rollout.GitContext{Branch: "main", Commit: "c0ffee", Author: "Ada <ada@example.com>", When: Ago(time.Hour), Message: "checkout 3"},
+		Environment: v1alpha1.Environment{Name: "prod", ManagerIdentity: "rampart/prod",
+			CD:       v1alpha1.CD{Tool: v1alpha1.ArgoCD},
+			Approval: v1alpha1.Approval{Mode: v1alpha1.Direct, Scope: v1alpha1.ScopeStep},
+			Output:   v1alpha1.Output{Path: "deploy/prod"}},
+		Git: rollout.GitContext{Branch: "main", Commit: "c0ffee", Author: "Ada <ada@example.com>",
+			When: Ago(time.Hour), Message: "checkout 3"},
 		Spec:     Spec(t, "registry.example/checkout:3.0.0"),
 		SpecPath: "workers/checkout.yaml",
-		Record: rollout.Record{Dir: "deploy/prod/payments/checkout", Routing: &v1alpha1.Routing{Spec: v1alpha1.RoutingSpec{
-			WorkerDeployment: "payments/checkout",
-			Desired:          v1alpha1.DesiredRouting{Current: "v2", Ramping: &v1alpha1.DesiredRamp{BuildID: "v3", Percentage: 10}},
-			Target:           &v1alpha1.RoutingTarget{BuildID: "v3", TemplateHash: "hash-v3", Attempt: 1, Since: Stamp(time.Hour)},
-			Versions:         []v1alpha1.RecordedVersion{recorded("v1", 90*24*time.Hour), recorded("v2", 30*24*time.Hour), recorded("v3", time.Hour)},
-			Promotions: []v1alpha1.Promotion{
-				{BuildID: "v1", At: Stamp(89 * 24 * time.Hour), LeftAt: Stamp(29 * 24 * time.Hour), LeftBy: v1alpha1.LeftByPromotion},
-				{BuildID: "v2", At: Stamp(29 * 24 * time.Hour)},
-			},
-		}}},
+		Record: rollout.Record{Dir: "deploy/prod/payments/checkout",
+			Routing: &v1alpha1.Routing{Spec: v1alpha1.RoutingSpec{
+				WorkerDeployment: "payments/checkout",
+				Desired: v1alpha1.DesiredRouting{Current: "v2",
+					Ramping: &v1alpha1.DesiredRamp{BuildID: "v3", Percentage: 10}},
+				Target: &v1alpha1.RoutingTarget{BuildID: "v3", TemplateHash: "hash-v3", Attempt: 1,
+					Since: Stamp(time.Hour)},
+				Versions: []v1alpha1.RecordedVersion{recorded("v1", 90*24*time.Hour),
+					recorded("v2", 30*24*time.Hour), recorded("v3", time.Hour)},
+				Promotions: []v1alpha1.Promotion{
+					{BuildID: "v1", At: Stamp(89 * 24 * time.Hour), LeftAt: Stamp(29 * 24 * time.Hour),
+						LeftBy: v1alpha1.LeftByPromotion},
+					{BuildID: "v2", At: Stamp(29 * 24 * time.Hour)},
+				},
+			}}},
 		Observation: rollout.Observation{
 			At: Ago(2 * time.Second), Exists: rollout.Yes, ManagerIdentity: "rampart/prod", Propagating: rollout.No,
 			Routing: rollout.RoutingConfig{Current: "v2", Ramping: "v3", HasRamp: true, Percentage: 10, Revision: 7,
-				CurrentChangedAt: Ago(29 * 24 * time.Hour), RampingChangedAt: Ago(15 * time.Minute), PercentageChangedAt: Ago(15 * time.Minute)},
+				CurrentChangedAt: Ago(29 * 24 * time.Hour), RampingChangedAt: Ago(15 * time.Minute),
+				PercentageChangedAt: Ago(15 * time.Minute)},
 			Versions: []rollout.VersionObservation{
-				{BuildID: "v1", CreatedAt: Ago(90 * 24 * time.Hour), Drainage: rollout.Drained, DrainageChangedAt: Ago(28 * 24 * time.Hour),
-					FirstActivatedAt: Ago(89 * 24 * time.Hour), OpenPinned: rollout.Counted(0), QueuesKnown: rollout.Yes, Queues: queue(1)},
-				{BuildID: "v2", CreatedAt: Ago(30 * 24 * time.Hour), FirstActivatedAt: Ago(29 * 24 * time.Hour), BecameCurrentAt: Ago(29 * 24 * time.Hour),
-					QueuesKnown: rollout.Yes, Queues: queue(3), Closed: rollout.ClosedCounts{Known: true, Since: Ago(15 * time.Minute), Completed: 900, Failed: 4}},
-				{BuildID: "v3", CreatedAt: Ago(50 * time.Minute), FirstActivatedAt: Ago(15 * time.Minute), QueuesKnown: rollout.Yes, Queues: queue(3),
+				{BuildID: "v1", CreatedAt: Ago(90 * 24 * time.Hour), Drainage: rollout.Drained,
+					DrainageChangedAt: Ago(28 * 24 * time.Hour),
+					FirstActivatedAt:  Ago(89 * 24 * time.Hour), OpenPinned: rollout.Counted(0),
+					QueuesKnown: rollout.Yes, Queues: queue(1)},
+				{BuildID: "v2", CreatedAt: Ago(30 * 24 * time.Hour), FirstActivatedAt: Ago(29 * 24 * time.Hour),
+					BecameCurrentAt: Ago(29 * 24 * time.Hour),
+					QueuesKnown:     rollout.Yes, Queues: queue(3), Closed: rollout.ClosedCounts{Known: true,
+						Since: Ago(15 * time.Minute), Completed: 900, Failed: 4}},
+				{BuildID: "v3", CreatedAt: Ago(50 * time.Minute), FirstActivatedAt: Ago(15 * time.Minute),
+					QueuesKnown: rollout.Yes, Queues: queue(3),
 					Closed: rollout.ClosedCounts{Known: true, Since: Ago(15 * time.Minute), Completed: 98, Failed: 1}},
 			},
-			Stuck: rollout.Stuck{Since: Ago(15 * time.Minute), Unattributed: rollout.Counted(0), Problems: rollout.Counted(0)},
+			Stuck: rollout.Stuck{Since: Ago(15 * time.Minute), Unattributed: rollout.Counted(0),
+				Problems: rollout.Counted(0)},
 		},
 		Facts: map[string]rollout.Fact{
-			"error_rate": {Value: []byte("0.4"), ObservedAt: Ago(30 * time.Second), MaxAge: 2 * time.Minute, Source: "prometheus"},
-			"latency":    {Value: []byte("120"), ObservedAt: Ago(30 * time.Minute), MaxAge: 2 * time.Minute, Source: "prometheus"},
+			"error_rate": {Value: []byte("0.4"), ObservedAt: Ago(30 * time.Second), MaxAge: 2 * time.Minute,
+				Source: "prometheus"},
+			"latency": {Value: []byte("120"), ObservedAt: Ago(30 * time.Minute), MaxAge: 2 * time.Minute,
+				Source: "prometheus"},
 		},
 		Limits: rollout.DefaultLimits(),
 	}
@@ -121,12 +140,14 @@ func Snapshot(t testing.TB) rollout.Snapshot {
 
 // Ramp raises v3.
 func Ramp() rollout.Action {
-	return rollout.Action{ID: "Ramp/v3@50%", Kind: rollout.Ramp, BuildID: "v3", From: 10, To: 50, Step: 2, Steps: 2, Row: "next-step", Reason: "ramp v3 from 10% to 50%"}
+	return rollout.Action{ID: "Ramp/v3@50%", Kind: rollout.Ramp, BuildID: "v3", From: 10, To: 50, Step: 2, Steps: 2,
+		Row: "next-step", Reason: "ramp v3 from 10% to 50%"}
 }
 
 // Reset takes all from v3.
 func Reset() rollout.Action {
-	return rollout.Action{ID: "ResetRamp/v3", Kind: rollout.ResetRamp, BuildID: "v3", From: 10, Cause: rollout.CauseSpec, Row: "reset", Reason: "the spec asks for v2"}
+	return rollout.Action{ID: "ResetRamp/v3", Kind: rollout.ResetRamp, BuildID: "v3", From: 10,
+		Cause: rollout.CauseSpec, Row: "reset", Reason: "the spec asks for v2"}
 }
 
 // Proposal is what a cycle asks: go on, keep, keep, scale down.
@@ -140,7 +161,8 @@ func Proposal(actions ...rollout.Action) rollout.Proposal {
 			{ID: "ScaleDown/v1", Kind: rollout.ScaleDown, BuildID: "v1", Replicas: &zero, Row: "scale-down"},
 		}
 	}
-	return rollout.Proposal{Row: "next-step", State: rollout.State{Reason: rollout.Ramping, Message: "v3 gets 10% of new workflows"}, Actions: actions,
-		Target: &rollout.Target{BuildID: "v3", BuildIDFrom: v1alpha1.BuildIDTemplate, TemplateHash: "hash-v3", Deployment: "checkout-v3", Attempt: 1,
-			Since: Ago(time.Hour), Status: rollout.StatusRamping}}
+	return rollout.Proposal{Row: "next-step", State: rollout.State{Reason: rollout.Ramping,
+		Message: "v3 gets 10% of new workflows"}, Actions: actions,
+		Target: &rollout.Target{BuildID: "v3", BuildIDFrom: v1alpha1.BuildIDTemplate, TemplateHash: "hash-v3",
+			Deployment: "checkout-v3", Attempt: 1, Since: Ago(time.Hour), Status: rollout.StatusRamping}}
 }

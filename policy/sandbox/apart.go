@@ -35,7 +35,8 @@ func Check(ctx context.Context, cfg policy.Config, process *confined.Process) []
 }
 
 // RunTests runs the tests of policies, as policy.RunTests does, in a process that is ended then. Errors: that of ctx.
-func RunTests(ctx context.Context, cfg policy.Config, names *regexp.Regexp, process *confined.Process) (policy.TestReport, error) {
+func RunTests(ctx context.Context, cfg policy.Config, names *regexp.Regexp,
+	process *confined.Process) (policy.TestReport, error) {
 	defer process.Close()
 	t := Tests{Config: cfg}
 	if names != nil {

@@ -48,7 +48,8 @@ type child struct {
 
 // failure says what cannot be done with policies as a whole.
 func failure(cfg policy.Config, err error, doing string, limit time.Duration) *rollout.Finding {
-	f := &rollout.Finding{Package: "rampart", Rule: "policy.timeout", Effect: rollout.HoldEffect, Location: placesOf(cfg)}
+	f := &rollout.Finding{Package: "rampart", Rule: "policy.timeout", Effect: rollout.HoldEffect,
+		Location: placesOf(cfg)}
 	var ended *confined.EndedError
 	switch {
 	case !errors.As(err, &ended):
@@ -56,7 +57,8 @@ func failure(cfg policy.Config, err error, doing string, limit time.Duration) *r
 	case ended.Slow:
 		f.Message = fmt.Sprintf("%s the policies takes longer than %s", doing, limit)
 	default:
-		f.Message = fmt.Sprintf("%s the policies needed more than %d MiB of memory, most likely: their process ended", doing, Memory>>20)
+		f.Message = fmt.Sprintf("%s the policies needed more than %d MiB of memory, most likely: their process ended",
+			doing, Memory>>20)
 		if ended.Said != "" {
 			f.Message += " (" + parse.Cut(ended.Said, parse.MaxRule) + ")"
 		}

@@ -177,7 +177,8 @@ func (e *Engine) JudgeDocument(ctx context.Context, d *policy.Document) rollout.
 
 // first asks the policies, and those that remain where they don't answer; nil: none does. What kept policies from
 // answering is held against all.
-func first[T any](ctx context.Context, children []*child, d *policy.Document, method, action string) (answer *T, held []rollout.Finding) {
+func first[T any](ctx context.Context, children []*child, d *policy.Document, method,
+	action string) (answer *T, held []rollout.Finding) {
 	if len(children) == 0 {
 		return nil, nil
 	}
@@ -245,7 +246,8 @@ func (e *Engine) Explain(ctx context.Context, d *policy.Document, actionID strin
 }
 
 // Ask evaluates a Rego expression beside the policies and their data, as policy.Engine does.
-func (e *Engine) Ask(ctx context.Context, d *policy.Document, actionID, expression string) ([]map[string]json.RawMessage, error) {
+func (e *Engine) Ask(ctx context.Context, d *policy.Document, actionID,
+	expression string) ([]map[string]json.RawMessage, error) {
 	if len(e.children) == 0 {
 		return e.library().Ask(ctx, d, actionID, expression)
 	}
@@ -267,6 +269,7 @@ func (e *Engine) ClauseLooksAt(pkg, location, part string) bool {
 	if len(e.children) == 0 {
 		return e.library().ClauseLooksAt(pkg, location, part)
 	}
-	looks, failed, err := ask[bool](context.Background(), e.asked, "ClauseLooksAt", Question{Package: pkg, Location: location, Part: part})
+	looks, failed, err := ask[bool](context.Background(), e.asked, "ClauseLooksAt",
+		Question{Package: pkg, Location: location, Part: part})
 	return looks || failed != nil || err != nil
 }

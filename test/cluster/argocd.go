@@ -20,15 +20,21 @@ metadata: {name: argocd-rbac-cm, labels: {app.kubernetes.io/name: argocd-rbac-cm
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: argocd-tls-certs-cm, labels: {app.kubernetes.io/name: argocd-tls-certs-cm, app.kubernetes.io/part-of: argocd}}
+metadata:
+  name: argocd-tls-certs-cm
+  labels: {app.kubernetes.io/name: argocd-tls-certs-cm, app.kubernetes.io/part-of: argocd}
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: argocd-ssh-known-hosts-cm, labels: {app.kubernetes.io/name: argocd-ssh-known-hosts-cm, app.kubernetes.io/part-of: argocd}}
+metadata:
+  name: argocd-ssh-known-hosts-cm
+  labels: {app.kubernetes.io/name: argocd-ssh-known-hosts-cm, app.kubernetes.io/part-of: argocd}
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: argocd-gpg-keys-cm, labels: {app.kubernetes.io/name: argocd-gpg-keys-cm, app.kubernetes.io/part-of: argocd}}
+metadata:
+  name: argocd-gpg-keys-cm
+  labels: {app.kubernetes.io/name: argocd-gpg-keys-cm, app.kubernetes.io/part-of: argocd}
 ---
 apiVersion: v1
 kind: Secret
@@ -38,7 +44,10 @@ stringData: {server.secretkey: of a test}
 apiVersion: argoproj.io/v1alpha1
 kind: AppProject
 metadata: {name: default}
-spec: {sourceRepos: ["*"], destinations: [{server: "*", namespace: "*"}], clusterResourceWhitelist: [{group: "*", kind: "*"}]}
+spec:
+  sourceRepos: ["*"]
+  destinations: [{server: "*", namespace: "*"}]
+  clusterResourceWhitelist: [{group: "*", kind: "*"}]
 `
 
 // argoCD starts further programs of an Argo CD that runs.
@@ -54,8 +63,8 @@ type argoCD struct {
 func (a argoCD) server(t testing.TB, kubeconfig string) string {
 	t.Helper()
 	port := freePort(t)
-	a.start("argocd-server", "--kubeconfig", kubeconfig, "--namespace", "argocd", "--address", "127.0.0.1", "--port", port,
-		"--metrics-address", "127.0.0.1", "--metrics-port", freePort(t), "--repo-server", "127.0.0.1:"+a.repo,
+	a.start("argocd-server", "--kubeconfig", kubeconfig, "--namespace", "argocd", "--address", "127.0.0.1", "--port",
+		port, "--metrics-address", "127.0.0.1", "--metrics-port", freePort(t), "--repo-server", "127.0.0.1:"+a.repo,
 		"--redis", "127.0.0.1:"+a.redis,
 		"--repo-server-plaintext", "--insecure", "--disable-auth", "--staticassets", t.TempDir())
 	url := "http://127.0.0.1:" + port
@@ -76,14 +85,15 @@ func (s *Server) ArgoCD(t testing.TB) argoCD {
 	s.Kubectl(t, "", "create", "namespace", "argocd")
 	s.Kubectl(t, "", "apply", "--server-side", "-f", filepath.Join(bin, "argocd-manifests", "crds"))
 	s.established(t)
-	s.Kubectl(t, "", "apply", "--server-side", "-n", "argocd", "-f", filepath.Join(bin, "argocd-manifests", "argocd-cm.yaml"))
+	s.Kubectl(t, "", "apply", "--server-side", "-n", "argocd", "-f",
+		filepath.Join(bin, "argocd-manifests", "argocd-cm.yaml"))
 	s.Kubectl(t, argoConfig, "apply", "--server-side", "-n", "argocd", "-f", "-")
 
 	dir := t.TempDir()
-	env := []string{"KUBECONFIG=" + s.Kubeconfig, "ARGOCD_FAKE_IN_CLUSTER=true", "ARGOCD_GPG_ENABLED=false", "TMPDIR=" + dir, "HOSTNAME=argocd-application-controller-0",
-		"PATH=" + bin + ":" + os.Getenv("PATH")}
-	for variable, name := range map[string]string{"ARGOCD_TLS_DATA_PATH": "tls", "ARGOCD_SSH_DATA_PATH": "ssh", "ARGOCD_GPG_DATA_PATH": "gpg", "ARGOCD_GNUPGHOME": "keys",
-		"ARGOCD_PLUGINSOCKFILEPATH": "plugins"} {
+	env := []string{"KUBECONFIG=" + s.Kubeconfig, "ARGOCD_FAKE_IN_CLUSTER=true", "ARGOCD_GPG_ENABLED=false",
+		"TMPDIR=" + dir, "HOSTNAME=argocd-application-controller-0", "PATH=" + bin + ":" + os.Getenv("PATH")}
+	for variable, name := range map[string]string{"ARGOCD_TLS_DATA_PATH": "tls", "ARGOCD_SSH_DATA_PATH": "ssh",
+		"ARGOCD_GPG_DATA_PATH": "gpg", "ARGOCD_GNUPGHOME": "keys", "ARGOCD_PLUGINSOCKFILEPATH": "plugins"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
 		env = append(env, variable+"="+filepath.Join(dir, name))
 	}
@@ -102,7 +112,8 @@ func (s *Server) ArgoCD(t testing.TB) argoCD {
 		"--metrics-port", metrics, "--app-resync", "1", "--app-resync-jitter", "0")
 	start("argocd-applicationset-controller", "--kubeconfig", s.Kubeconfig, "--namespace", "argocd",
 		"--argocd-repo-server", "127.0.0.1:"+repo, "--repo-server-plaintext",
-		"--metrics-addr", "127.0.0.1:"+freePort(t), "--webhook-addr", "127.0.0.1:"+freePort(t), "--probe-addr", "127.0.0.1:"+freePort(t))
+		"--metrics-addr", "127.0.0.1:"+freePort(t), "--webhook-addr", "127.0.0.1:"+freePort(t), "--probe-addr",
+		"127.0.0.1:"+freePort(t))
 	eventually(t, func() error {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+repo) //nolint:noctx // of a process beside the test
 		if err != nil {

@@ -17,9 +17,12 @@ import (
 func StartNode(t testing.TB, images map[string]Image) *Server {
 	t.Helper()
 	s := start(t)
-	run(t, nil, program(t, "kube-controller-manager"), "--kubeconfig", s.Kubeconfig, "--authentication-kubeconfig", s.Kubeconfig, "--authorization-kubeconfig", s.Kubeconfig,
-		"--bind-address", "127.0.0.1", "--secure-port", freePort(t), "--cert-dir", t.TempDir(), "--leader-elect=false", "--service-account-private-key-file", s.signing,
-		"--concurrent-deployment-syncs", "2", "--controllers", "deployment-controller,replicaset-controller,garbage-collector-controller,namespace-controller,"+
+	run(t, nil, program(t, "kube-controller-manager"), "--kubeconfig", s.Kubeconfig, "--authentication-kubeconfig",
+		s.Kubeconfig, "--authorization-kubeconfig", s.Kubeconfig,
+		"--bind-address", "127.0.0.1", "--secure-port", freePort(t), "--cert-dir", t.TempDir(), "--leader-elect=false",
+		"--service-account-private-key-file", s.signing,
+		"--concurrent-deployment-syncs", "2", "--controllers",
+		"deployment-controller,replicaset-controller,garbage-collector-controller,namespace-controller,"+
 			"resourcequota-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,"+
 			"horizontal-pod-autoscaler-controller,disruption-controller",
 		"--horizontal-pod-autoscaler-sync-period", "1s")
@@ -32,11 +35,13 @@ func StartNode(t testing.TB, images map[string]Image) *Server {
 func (s *Server) Flux(t testing.TB, applies string) {
 	t.Helper()
 	s.Kubectl(t, "", "create", "namespace", "flux-system")
-	s.Kubectl(t, "", "apply", "--server-side", "-f", filepath.Join(filepath.Dir(program(t, "source-controller")), "flux"))
+	s.Kubectl(t, "", "apply", "--server-side", "-f",
+		filepath.Join(filepath.Dir(program(t, "source-controller")), "flux"))
 	s.established(t)
 	env := []string{"KUBECONFIG=" + s.Kubeconfig, "RUNTIME_NAMESPACE=flux-system", "TMPDIR=" + t.TempDir()}
 	common := func(health string) []string {
-		return []string{"--enable-leader-election=false", "--watch-all-namespaces", "--requeue-dependency", "2s", "--metrics-addr", "127.0.0.1:" + freePort(t), "--health-addr", health}
+		return []string{"--enable-leader-election=false", "--watch-all-namespaces", "--requeue-dependency", "2s",
+			"--metrics-addr", "127.0.0.1:" + freePort(t), "--health-addr", health}
 	}
 	store := "127.0.0.1:" + freePort(t)
 	for name, more := range map[string][]string{

@@ -64,10 +64,13 @@ func (p *pod) mounts(ctx context.Context, c corev1.Container, root string) (*str
 		case v.EmptyDir != nil:
 		case v.ConfigMap != nil:
 			items = v.ConfigMap.Items
-			data, err = p.data(ctx, &corev1.ConfigMapEnvSource{LocalObjectReference: v.ConfigMap.LocalObjectReference, Optional: v.ConfigMap.Optional}, nil)
+			data, err = p.data(ctx, &corev1.ConfigMapEnvSource{LocalObjectReference: v.ConfigMap.LocalObjectReference,
+				Optional: v.ConfigMap.Optional}, nil)
 		case v.Secret != nil:
 			items = v.Secret.Items
-			data, err = p.data(ctx, nil, &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: v.Secret.SecretName}, Optional: v.Secret.Optional})
+			data, err = p.data(ctx, nil, &corev1.SecretEnvSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: v.Secret.SecretName},
+				Optional:             v.Secret.Optional})
 		default:
 			err = fmt.Errorf("volume %s: this kubelet does not know its source", v.Name)
 		}
@@ -87,7 +90,8 @@ func (p *pod) mounts(ctx context.Context, c corev1.Container, root string) (*str
 				return nil, fmt.Errorf("volume %s: references non-existent key %s", m.Name, item.Key)
 			}
 			file := filepath.Join(dir, item.Path)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600), own(file)); err != nil {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600),
+				own(file)); err != nil {
 				return nil, err
 			}
 		}
@@ -123,15 +127,18 @@ func (p *pod) environment(ctx context.Context, c corev1.Container, ofMachine boo
 		key, optional := "", (*bool)(nil)
 		switch from := e.ValueFrom; {
 		case from.FieldRef != nil:
-			env[e.Name] = map[string]string{"metadata.name": p.object.Name, "metadata.namespace": p.object.Namespace, "metadata.uid": string(p.object.UID),
+			env[e.Name] = map[string]string{"metadata.name": p.object.Name, "metadata.namespace": p.object.Namespace,
+				"metadata.uid":  string(p.object.UID),
 				"spec.nodeName": nodeName, "status.podIP": p.ip}[from.FieldRef.FieldPath]
 			continue
 		case from.ConfigMapKeyRef != nil:
 			key, optional = from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Optional
-			data, err = p.data(ctx, &corev1.ConfigMapEnvSource{LocalObjectReference: from.ConfigMapKeyRef.LocalObjectReference, Optional: optional}, nil)
+			data, err = p.data(ctx, &corev1.ConfigMapEnvSource{
+				LocalObjectReference: from.ConfigMapKeyRef.LocalObjectReference, Optional: optional}, nil)
 		case from.SecretKeyRef != nil:
 			key, optional = from.SecretKeyRef.Key, from.SecretKeyRef.Optional
-			data, err = p.data(ctx, nil, &corev1.SecretEnvSource{LocalObjectReference: from.SecretKeyRef.LocalObjectReference, Optional: optional})
+			data, err = p.data(ctx, nil, &corev1.SecretEnvSource{
+				LocalObjectReference: from.SecretKeyRef.LocalObjectReference, Optional: optional})
 		default:
 			err = fmt.Errorf("variable %s: this kubelet does not know its source", e.Name)
 		}
@@ -150,7 +157,8 @@ func (p *pod) environment(ctx context.Context, c corev1.Container, ofMachine boo
 }
 
 // data of a ConfigMap or a Secret; the other one is nil. There is none where it is optional and not there.
-func (p *pod) data(ctx context.Context, config *corev1.ConfigMapEnvSource, secret *corev1.SecretEnvSource) (map[string]string, error) {
+func (p *pod) data(ctx context.Context, config *corev1.ConfigMapEnvSource,
+	secret *corev1.SecretEnvSource) (map[string]string, error) {
 	var resource, name string
 	var optional *bool
 	if config != nil {

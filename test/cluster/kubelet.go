@@ -85,8 +85,12 @@ func StartKubelet(t testing.TB, config *rest.Config, images map[string]Image) (l
 	pods := k.in("pods", "")
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: &cache.ListWatch{
-			ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) },
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return pods.Watch(ctx, o) },
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return pods.List(ctx, o)
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return pods.Watch(ctx, o)
+			},
 		},
 		ObjectType: &unstructured.Unstructured{},
 		Handler: cache.ResourceEventHandlerFuncs{
@@ -121,11 +125,14 @@ func StartKubelet(t testing.TB, config *rest.Config, images map[string]Image) (l
 }
 
 func (k *kubelet) register(ctx context.Context) {
-	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(nodeCPU), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("1000")}
+	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(nodeCPU),
+		corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("1000")}
 	nodes := k.in("nodes", "")
-	_, err := nodes.Create(ctx, k.object(&corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: nodeName}}), metav1.CreateOptions{})
+	_, err := nodes.Create(ctx, k.object(&corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName}}), metav1.CreateOptions{})
 	require.NoError(k.t, err)
-	status := corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}}
+	status := corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}}
 	patch, err := json.Marshal(map[string]any{"status": status})
 	require.NoError(k.t, err)
 	_, err = nodes.Patch(ctx, nodeName, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
@@ -144,7 +151,8 @@ func (k *kubelet) in(resource, namespace string) dynamic.ResourceInterface {
 // pod is an object of the API server as a pod.
 func (k *kubelet) pod(o any) *corev1.Pod {
 	out := &corev1.Pod{}
-	require.NoError(k.t, runtime.DefaultUnstructuredConverter.FromUnstructured(o.(*unstructured.Unstructured).Object, out))
+	require.NoError(k.t, runtime.DefaultUnstructuredConverter.FromUnstructured(o.(*unstructured.Unstructured).Object,
+		out))
 	return out
 }
 
@@ -160,8 +168,11 @@ func (k *kubelet) changed(ctx context.Context, p *corev1.Pod) {
 		if why := noRoom(p); why != "" {
 			k.refuse(ctx, p, why)
 		} else if p.DeletionTimestamp == nil {
-			_, err := k.in("pods", p.Namespace).Create(ctx, k.object(&corev1.Binding{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Binding"},
-				ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: p.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: nodeName}}), metav1.CreateOptions{}, "binding")
+			_, err := k.in("pods", p.Namespace).Create(ctx,
+				k.object(&corev1.Binding{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Binding"},
+					ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: p.UID},
+					Target:     corev1.ObjectReference{Kind: "Node", Name: nodeName}}), metav1.CreateOptions{},
+				"binding")
 			k.note(ctx, "bind", p, err)
 		}
 		return
@@ -193,7 +204,8 @@ func noRoom(p *corev1.Pod) string {
 		cpu.Add(*c.Resources.Requests.Cpu())
 	}
 	if cpu.Cmp(resource.MustParse(nodeCPU)) > 0 {
-		return "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+		return "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 Preemption is " +
+			"not helpful for scheduling."
 	}
 	return ""
 }
@@ -206,9 +218,11 @@ func (k *kubelet) refuse(ctx context.Context, p *corev1.Pod, why string) {
 		}
 	}
 	patch, err := json.Marshal(map[string]any{"status": corev1.PodStatus{Conditions: []corev1.PodCondition{
-		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: why}}}})
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+			Message: why}}}})
 	if err == nil {
-		_, err = k.in("pods", p.Namespace).Patch(ctx, p.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err = k.in("pods", p.Namespace).Patch(ctx, p.Name, types.MergePatchType, patch, metav1.PatchOptions{},
+			"status")
 	}
 	k.note(ctx, "refuse", p, err)
 }
@@ -278,7 +292,8 @@ func (p *pod) set(ctx context.Context, i int, state corev1.ContainerState, ready
 		c.RestartCount++
 	}
 	c.State, c.Ready, c.Started = state, ready, &ready
-	status := corev1.PodStatus{Phase: corev1.PodPending, PodIP: p.ip, HostIP: "127.0.0.1", ContainerStatuses: p.containers}
+	status := corev1.PodStatus{Phase: corev1.PodPending, PodIP: p.ip, HostIP: "127.0.0.1",
+		ContainerStatuses: p.containers}
 	all := true
 	for _, c := range p.containers {
 		all = all && c.Ready
@@ -295,7 +310,8 @@ func (p *pod) set(ctx context.Context, i int, state corev1.ContainerState, ready
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.object.UID}, "status": status})
 	if err == nil {
-		_, err = p.in("pods", p.object.Namespace).Patch(ctx, p.object.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err = p.in("pods", p.object.Namespace).Patch(ctx, p.object.Name, types.MergePatchType, patch,
+			metav1.PatchOptions{}, "status")
 	}
 	p.note(ctx, "status of", p.object, err)
 }
@@ -308,10 +324,13 @@ func (p *pod) container(ctx context.Context, i int) {
 			return
 		}
 		if problem == nil {
-			p.set(ctx, i, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: "Error", FinishedAt: metav1.Now()}}, false)
-			problem = &waiting{"CrashLoopBackOff", fmt.Errorf("back-off %s restarting failed container=%s", wait, p.object.Spec.Containers[i].Name)}
+			p.set(ctx, i, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code),
+				Reason: "Error", FinishedAt: metav1.Now()}}, false)
+			problem = &waiting{"CrashLoopBackOff",
+				fmt.Errorf("back-off %s restarting failed container=%s", wait, p.object.Spec.Containers[i].Name)}
 		}
-		p.set(ctx, i, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: problem.reason, Message: problem.Error()}}, false)
+		p.set(ctx, i, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: problem.reason,
+			Message: problem.Error()}}, false)
 		select {
 		case <-ctx.Done():
 			return
@@ -336,7 +355,8 @@ func (p *pod) once(ctx context.Context, i int) (code int, problem *waiting) {
 	case !there:
 		return 0, &waiting{"ErrImagePull", fmt.Errorf("no image %q on this machine", c.Image)}
 	case c.StartupProbe != nil || len(p.object.Spec.InitContainers) > 0:
-		return 0, &waiting{"CreateContainerConfigError", errors.New("this kubelet has no startup probes and no init containers")}
+		return 0, &waiting{"CreateContainerConfigError",
+			errors.New("this kubelet has no startup probes and no init containers")}
 	}
 	env, err := p.environment(ctx, c, image.Root == "")
 	if err != nil {
@@ -353,7 +373,8 @@ func (p *pod) once(ctx context.Context, i int) (code int, problem *waiting) {
 	for i := range argv {
 		argv[i] = mounted.Replace(expand(argv[i], env))
 	}
-	out, err := os.OpenFile(filepath.Join(p.dir, p.object.Namespace+"_"+p.object.Name+"_"+c.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	out, err := os.OpenFile(filepath.Join(p.dir, p.object.Namespace+"_"+p.object.Name+"_"+c.Name+".log"),
+		os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, &waiting{"CreateContainerError", err}
 	}
@@ -370,7 +391,8 @@ func (p *pod) once(ctx context.Context, i int) (code int, problem *waiting) {
 	if image.Root != "" {
 		user, group := p.user()
 		cmd.Dir = "/"
-		cmd.SysProcAttr.Chroot, cmd.SysProcAttr.Credential = image.Root, &syscall.Credential{Uid: uint32(user), Gid: uint32(group)}
+		cmd.SysProcAttr.Chroot, cmd.SysProcAttr.Credential = image.Root,
+			&syscall.Credential{Uid: uint32(user), Gid: uint32(group)}
 	}
 	cmd.Env = image.Env
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -379,7 +401,8 @@ func (p *pod) once(ctx context.Context, i int) (code int, problem *waiting) {
 	if err := cmd.Start(); err != nil {
 		return 0, &waiting{"CreateContainerError", err}
 	}
-	p.set(ctx, i, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}, c.ReadinessProbe == nil)
+	p.set(ctx, i, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
+		c.ReadinessProbe == nil)
 	probing, stop := context.WithCancel(ctx)
 	var probes sync.WaitGroup
 	probes.Go(func() { p.probe(probing, c, c.ReadinessProbe, func(ok bool) { p.ready(probing, i, ok) }) })

@@ -30,7 +30,8 @@ func (s *Server) Metrics(t testing.TB, value func(labels labels.Set) (string, bo
 	mux.HandleFunc("GET /apis/"+externalMetrics, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
 			GroupVersion: externalMetrics, APIResources: []metav1.APIResource{
-				{Name: "externalmetrics", Namespaced: true, Kind: "ExternalMetricValueList", Verbs: metav1.Verbs{"get"}}}})
+				{Name: "externalmetrics", Namespaced: true, Kind: "ExternalMetricValueList",
+					Verbs: metav1.Verbs{"get"}}}})
 	})
 	mux.HandleFunc("GET /apis/"+externalMetrics+"/namespaces/{namespace}/{metric}", func(w http.ResponseWriter,
 		r *http.Request) {
@@ -44,8 +45,8 @@ func (s *Server) Metrics(t testing.TB, value func(labels labels.Set) (string, bo
 			items = append(items, map[string]any{"metricName": r.PathValue("metric"), "metricLabels": asked,
 				"timestamp": metav1.NewTime(time.Now()), "value": v})
 		}
-		answer(w, map[string]any{"kind": "ExternalMetricValueList", "apiVersion": externalMetrics, "metadata": struct{}{},
-			"items": items})
+		answer(w, map[string]any{"kind": "ExternalMetricValueList", "apiVersion": externalMetrics,
+			"metadata": struct{}{}, "items": items})
 	})
 	server := httptest.NewTLSServer(mux)
 	t.Cleanup(server.Close)
@@ -60,7 +61,13 @@ spec: {type: ExternalName, externalName: localhost, ports: [{port: %[1]s}]}
 apiVersion: apiregistration.k8s.io/v1
 kind: APIService
 metadata: {name: v1beta1.external.metrics.k8s.io}
-spec: {group: external.metrics.k8s.io, version: v1beta1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true, service: {namespace: kube-system, name: metrics, port: %[1]s}}
+spec:
+  group: external.metrics.k8s.io
+  version: v1beta1
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  insecureSkipTLSVerify: true
+  service: {namespace: kube-system, name: metrics, port: %[1]s}
 `, port), "apply", "-f", "-")
 	s.Kubectl(t, "", "wait", "--for=condition=Available", "apiservice/v1beta1.external.metrics.k8s.io", "--timeout=30s")
 }

@@ -72,21 +72,29 @@ func start(t testing.TB, flags ...string) *Server {
 	}
 	store, peers, port := freePort(t), freePort(t), freePort(t)
 	at := func(port string) string { return "http://127.0.0.1:" + port }
-	run(t, nil, "etcd", "--data-dir", filepath.Join(dir, "etcd"), "--listen-client-urls", at(store), "--advertise-client-urls", at(store),
-		"--listen-peer-urls", at(peers), "--initial-advertise-peer-urls", at(peers), "--initial-cluster", "default="+at(peers), "--unsafe-no-fsync")
+	run(t, nil, "etcd", "--data-dir", filepath.Join(dir, "etcd"), "--listen-client-urls", at(store),
+		"--advertise-client-urls", at(store),
+		"--listen-peer-urls", at(peers), "--initial-advertise-peer-urls", at(peers), "--initial-cluster",
+		"default="+at(peers), "--unsafe-no-fsync")
 
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
 	signing, tokens := filepath.Join(dir, "sa.key"), filepath.Join(dir, "tokens")
-	require.NoError(t, os.WriteFile(signing, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600))
-	require.NoError(t, os.WriteFile(tokens, []byte(admin+",admin,admin,system:masters\n"+nobody+",nobody,nobody\n"), 0o600))
-	arguments := append([]string{"--etcd-servers", at(store), "--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1", "--secure-port", port,
-		"--endpoint-reconciler-type", "none", "--cert-dir", filepath.Join(dir, "certificates"), "--token-auth-file", tokens, "--authorization-mode", "RBAC",
-		"--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", signing, "--service-account-signing-key-file", signing,
+	require.NoError(t, os.WriteFile(signing, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY",
+		Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600))
+	require.NoError(t, os.WriteFile(tokens, []byte(admin+",admin,admin,system:masters\n"+nobody+",nobody,nobody\n"),
+		0o600))
+	arguments := append([]string{"--etcd-servers", at(store), "--bind-address", "127.0.0.1", "--advertise-address",
+		"127.0.0.1", "--secure-port", port,
+		"--endpoint-reconciler-type", "none", "--cert-dir", filepath.Join(dir, "certificates"), "--token-auth-file",
+		tokens, "--authorization-mode", "RBAC",
+		"--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", signing,
+		"--service-account-signing-key-file", signing,
 		"--service-cluster-ip-range", "10.0.0.0/24", "--shutdown-delay-duration", "0s"}, flags...)
 
 	s := &Server{signing: signing, begin: func() *exec.Cmd { return run(t, nil, apiserver, arguments...) },
-		Config: &rest.Config{Host: "https://127.0.0.1:" + port, BearerToken: admin, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1}}
+		Config: &rest.Config{Host: "https://127.0.0.1:" + port, BearerToken: admin,
+			TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1}}
 	s.Kubeconfig = kubeconfig(t, s.Config.Host, admin)
 	s.up(t)
 	return s
@@ -125,7 +133,8 @@ func program(t testing.TB, name string) string {
 // kubectl runs kubectl on the cluster, and gives what it prints on both streams.
 func (s *Server) kubectl(t testing.TB, input string, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program(t, "kubectl"), append([]string{"--kubeconfig", s.Kubeconfig, "--cache-dir", filepath.Join(filepath.Dir(s.Kubeconfig), "cache")}, args...)...)
+	cmd := exec.CommandContext(t.Context(), program(t, "kubectl"), append([]string{"--kubeconfig", s.Kubeconfig,
+		"--cache-dir", filepath.Join(filepath.Dir(s.Kubeconfig), "cache")}, args...)...)
 	cmd.Stdin = strings.NewReader(input)
 	out, err := cmd.CombinedOutput()
 	return string(out), err

@@ -93,7 +93,8 @@ func (s *stage) workflowsFail(ctx context.Context) error {
 	if err := s.push("Checkout v4.0.0", "v4.0.0"); err != nil {
 		return err
 	}
-	if err := s.await(ctx, "v4.0.0 gets 10% of new workflows", func(st state) bool { return st.ramp("v4.0.0") == 10 }); err != nil {
+	if err := s.await(ctx, "v4.0.0 gets 10% of new workflows",
+		func(st state) bool { return st.ramp("v4.0.0") == 10 }); err != nil {
 		return err
 	}
 	return s.await(ctx, "v4.0.0 is turned back by its failure rate", func(st state) bool {

@@ -63,7 +63,8 @@ func (s *stage) setUp(ctx context.Context) error {
 	if s.dir, err = os.MkdirTemp("", "rampart-demo-"); err != nil {
 		return err
 	}
-	s.title("Setting up: a Temporal server in this process, a bare Git repository, a stand-in for ArgoCD and the kubelet")
+	s.title("Setting up: a Temporal server in this process, a bare Git repository, a stand-in for ArgoCD and " +
+		"the kubelet")
 	if s.server, err = temporalenv.New(ctx, temporalenv.Options{}); err != nil {
 		return fmt.Errorf("start Temporal: %w", err)
 	}
@@ -125,7 +126,8 @@ func (s *stage) git(dir string, args ...string) error {
 }
 
 func (s *stage) gitOut(dir string, args ...string) (string, error) {
-	cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=Dana Developer", "-c", "user.email=dana@example.com"}, args...)...)
+	cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=Dana Developer", "-c",
+		"user.email=dana@example.com"}, args...)...)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -191,7 +193,8 @@ func (s *stage) startBot() error {
 func (s *stage) startTraffic() error {
 	s.say("traffic", "thirty workflows a second from now on")
 	var err error
-	s.traffic, err = temporalenv.StartTraffic(s.client, temporalenv.Load{TaskQueue: queue, Workflow: temporalenv.Checkout, Every: 33 * time.Millisecond})
+	s.traffic, err = temporalenv.StartTraffic(s.client,
+		temporalenv.Load{TaskQueue: queue, Workflow: temporalenv.Checkout, Every: 33 * time.Millisecond})
 	return err
 }
 
@@ -244,7 +247,8 @@ func (s *stage) tellEvents(ctx context.Context) {
 		events := s.fleet.Events()
 		for _, e := range events[told:] {
 			if strings.HasPrefix(e.Object, "Deployment ") || e.Kind == temporalenv.SyncFailed {
-				s.say("cluster", "%s %s %s", strings.ToLower(string(e.Kind)), strings.TrimPrefix(e.Object, "Deployment "), e.Detail)
+				s.say("cluster", "%s %s %s", strings.ToLower(string(e.Kind)),
+					strings.TrimPrefix(e.Object, "Deployment "), e.Detail)
 			}
 		}
 		told = len(events)
@@ -290,7 +294,8 @@ func (s *stage) end() {
 	if err != nil {
 		out = ""
 	}
-	fmt.Printf("\nDone in %.0f s: %d commits of the bot. Look at them:\n\n  git -C %s log --stat main\n  git -C %s show main:%s/status.yaml\n",
+	fmt.Printf("\nDone in %.0f s: %d commits of the bot. Look at them:\n\n  git -C %s log --stat main\n  git -C %s "+
+		"show main:%s/status.yaml\n",
 		time.Since(s.began).Seconds(), strings.Count(out, "rampart"), s.bare, s.bare, recordDir)
 }
 

@@ -68,8 +68,10 @@ func (c *Contract) check(x exchange) (wrong []string) {
 	request.Body = io.NopCloser(bytes.NewReader(x.sent))
 	input := &openapi3filter.RequestValidationInput{
 		Request: request, PathParams: x.params,
-		Route:   &routers.Route{Spec: c.doc, Path: x.path, PathItem: item, Method: x.request.Method, Operation: operation},
-		Options: &openapi3filter.Options{MultiError: true, SkipSettingDefaults: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
+		Route: &routers.Route{Spec: c.doc, Path: x.path, PathItem: item, Method: x.request.Method,
+			Operation: operation},
+		Options: &openapi3filter.Options{MultiError: true, SkipSettingDefaults: true,
+			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
 	}
 	if err := openapi3filter.ValidateRequest(context.Background(), input); err != nil {
 		wrong = append(wrong, "request: "+short(err))
@@ -85,7 +87,8 @@ func (c *Contract) check(x exchange) (wrong []string) {
 	return append(wrong, c.checkReply(operation, input, x)...)
 }
 
-func (c *Contract) checkReply(operation *openapi3.Operation, input *openapi3filter.RequestValidationInput, x exchange) (wrong []string) {
+func (c *Contract) checkReply(operation *openapi3.Operation, input *openapi3filter.RequestValidationInput,
+	x exchange) (wrong []string) {
 	schema, documented := c.reply(operation, x.status)
 	switch {
 	case !documented:
@@ -131,9 +134,11 @@ func described(operation *openapi3.Operation, status int) bool {
 	return response != nil && response.Value.Content.Get("application/json") != nil
 }
 
-func (c *Contract) parameters(operation *openapi3.Operation, item *openapi3.PathItem, r *http.Request) (wrong []string) {
+func (c *Contract) parameters(operation *openapi3.Operation, item *openapi3.PathItem,
+	r *http.Request) (wrong []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.URL.Query())) {
-		if operation.Parameters.GetByInAndName("query", name) == nil && item.Parameters.GetByInAndName("query", name) == nil {
+		if operation.Parameters.GetByInAndName("query", name) == nil &&
+			item.Parameters.GetByInAndName("query", name) == nil {
 			wrong = append(wrong, fmt.Sprintf("request: the parameter %q is not documented", name))
 		}
 	}

@@ -47,7 +47,9 @@ func chosen(ref *openapi3.SchemaRef) (all []*openapi3.Schema) {
 		all = append(all, chosen(below)...)
 	}
 	for _, choice := range []openapi3.SchemaRefs{ref.Value.AnyOf, ref.Value.OneOf} {
-		if i := slices.IndexFunc(choice, func(c *openapi3.SchemaRef) bool { return c.Value != nil && !c.Value.Type.Is("null") }); i >= 0 {
+		if i := slices.IndexFunc(choice, func(c *openapi3.SchemaRef) bool {
+			return c.Value != nil && !c.Value.Type.Is("null")
+		}); i >= 0 {
 			all = append(all, chosen(choice[i])...)
 		}
 	}

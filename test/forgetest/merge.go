@@ -109,7 +109,8 @@ func (s *State) Merge(p *Pull, by *User, method string) bool {
 	if !ok {
 		return false
 	}
-	author := []string{"-c", "user.name=" + by.Login, "-c", "user.email=" + by.Login + "@example.com", "commit-tree", tree, "-m", p.Title}
+	author := []string{"-c", "user.name=" + by.Login, "-c", "user.email=" + by.Login + "@example.com", "commit-tree",
+		tree, "-m", p.Title}
 	commit := func(parents ...string) string {
 		args := author
 		for _, parent := range parents {
@@ -126,7 +127,8 @@ func (s *State) Merge(p *Pull, by *User, method string) bool {
 		made = commit(tip)
 		p.SquashCommit = made
 	case "squash-merge":
-		p.SquashCommit = s.Git.Git("commit-tree", p.HeadCommit+"^{tree}", "-m", p.Title, "-p", s.Git.Git("merge-base", tip, p.HeadCommit))
+		p.SquashCommit = s.Git.Git("commit-tree", p.HeadCommit+"^{tree}", "-m", p.Title, "-p",
+			s.Git.Git("merge-base", tip, p.HeadCommit))
 		made = commit(tip, p.SquashCommit)
 	case "rebase":
 		made = s.rebase(p)

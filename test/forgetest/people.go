@@ -15,7 +15,8 @@ func (w *World) Branch(name string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ids++
-	return w.Git.Commit(gittest.Commit{Branch: name, Parent: "refs/heads/main", Write: map[string]string{fmt.Sprintf("%s/%d", name, w.ids): "x\n"}})
+	return w.Git.Commit(gittest.Commit{Branch: name, Parent: "refs/heads/main",
+		Write: map[string]string{fmt.Sprintf("%s/%d", name, w.ids): "x\n"}})
 }
 
 // Push adds a commit to a branch, with the files that are given, or with one that no other commit has.
@@ -121,7 +122,8 @@ func (w *World) Check(commit, context, state string) {
 // OpenFork opens a pull request from a branch of that name in a fork.
 func (w *World) OpenFork(branch string) (number int64) {
 	w.Do(func(s *State) {
-		number = int64(s.Open(Pull{Title: "not yours", Head: branch, Base: "main", Author: w.Reader, Fork: true, HeadCommit: s.Tip("main")}).Number)
+		number = int64(s.Open(Pull{Title: "not yours", Head: branch, Base: "main", Author: w.Reader, Fork: true,
+			HeadCommit: s.Tip("main")}).Number)
 	})
 	return number
 }

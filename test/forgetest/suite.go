@@ -44,7 +44,9 @@ const (
 // As is the forge of somebody with that token.
 func (s *Site) As(token string) forge.Forge {
 	s.Helper()
-	f, err := s.Make(forge.Config{Repository: s.Located(), Token: func(context.Context) (string, error) { return token, nil }})
+	f, err := s.Make(forge.Config{Repository: s.Located(), Token: func(context.Context) (string, error) {
+		return token, nil
+	}})
 	require.NoError(s, err)
 	return f
 }
@@ -60,7 +62,8 @@ func (s *Site) Checker(token string) forge.Checker {
 // Located is the repository, by what Git clones from.
 func (s *Site) Located() forge.Repository {
 	s.Helper()
-	located, err := forge.Locate(forge.Location{Clone: s.URL + "/" + s.Owner + "/" + s.Name + ".git", Kind: s.Kind, Base: s.URL})
+	located, err := forge.Locate(forge.Location{Clone: s.URL + "/" + s.Owner + "/" + s.Name + ".git", Kind: s.Kind,
+		Base: s.URL})
 	require.NoError(s, err)
 	return located
 }
@@ -141,11 +144,13 @@ func (s *Site) simulated() bool { return s.World != nil }
 // Run runs the table of tests, each on a repository of its own.
 func Run(t *testing.T, start func(*testing.T) *Site) {
 	for name, test := range map[string]func(*Site){
-		"open": testOpen, "update": testUpdate, "labels": testLabels, "reviewers": testReviewers, "status": testStatus, "statuses": testStatuses,
-		"closed": testClosed, "a deleted account": testGhost, "approvals": testApprovals, "authors": testAuthors,
+		"open": testOpen, "update": testUpdate, "labels": testLabels, "reviewers": testReviewers, "status": testStatus,
+		"statuses": testStatuses,
+		"closed":   testClosed, "a deleted account": testGhost, "approvals": testApprovals, "authors": testAuthors,
 		"merge": testMerge, "merged by a person": testMergedByPerson, "pushed to the base": testPushedToBase,
-		"automatic merge": testAutomaticMerge, "automatic merge taken back": testTakenBack, "automatic merge by another method": testOrderedAnew,
-		"automatic merge of a person": testOrderOfAPerson, "nothing to wait for": testNothingToWaitFor,
+		"automatic merge": testAutomaticMerge, "automatic merge taken back": testTakenBack,
+		"automatic merge by another method": testOrderedAnew,
+		"automatic merge of a person":       testOrderOfAPerson, "nothing to wait for": testNothingToWaitFor,
 		"merging not allowed": testMergeNotAllowed, "not ready to merge": testNotReady,
 		"list": testList, "since": testSince, "exists": testExists, "at once": testAtOnce,
 		"renamed": testRenamed, "read only": testReadOnly, "no right": testNoRight, "private": testPrivate,

@@ -40,7 +40,8 @@ func testNoRight(s *Site) {
 	open := s.open(head)
 	s.Branch("second")
 	for name, err := range Everything(s.Context(), s.As(s.Reader.Token), open.Number, open.HeadCommit) {
-		if isRead(name) || name == "comment" || name == "open" && s.Kind == forge.KindGitea { // which lets readers propose
+		// which lets readers propose
+		if isRead(name) || name == "comment" || name == "open" && s.Kind == forge.KindGitea {
 			require.NoError(s, err, name)
 			continue
 		}
@@ -73,7 +74,8 @@ func testWrongToken(s *Site) {
 	// A proxy in between that repeats what it was sent.
 	s.Front.SetBefore(func(rw http.ResponseWriter, r *http.Request) bool {
 		rw.WriteHeader(http.StatusForbidden)
-		_, _ = rw.Write([]byte(`{"message": "no: ` + r.Header.Get("Authorization") + ` ` + url.QueryEscape(wrong) + `"}`))
+		_, _ = rw.Write([]byte(`{"message": "no: ` + r.Header.Get("Authorization") + ` ` + url.QueryEscape(wrong) +
+			`"}`))
 		return true
 	})
 	for name, err := range Everything(s.Context(), s.As(wrong), open.Number, open.HeadCommit) {

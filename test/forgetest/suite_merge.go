@@ -18,7 +18,8 @@ func (s *Site) merge(pr forge.PullRequest, method forge.Method) {
 	var got forge.Merging
 	var err error
 	s.eventually("merged", func() bool { // a forge that was pushed to may look once more
-		got, err = s.Forge.Merge(s.Context(), pr.Number, forge.Merge{When: forge.Now, Method: method, Commit: pr.HeadCommit})
+		got, err = s.Forge.Merge(s.Context(), pr.Number,
+			forge.Merge{When: forge.Now, Method: method, Commit: pr.HeadCommit})
 		var notReady *forge.NotReadyError
 		var unavailable *forge.UnavailableError
 		if !s.simulated() && errors.As(err, &unavailable) {
@@ -59,7 +60,8 @@ func testMerge(s *Site) {
 		d := s.get(pr.Number)
 		require.Equal(s, forge.StateMerged, d.State)
 		require.Equal(s, s.bot(), d.ClosedBy)
-		require.Equal(s, []string{s.Git.Tip("main"), pr.HeadCommit, head}, []string{d.MergeCommit, d.HeadCommit, d.Head}, c.method)
+		require.Equal(s, []string{s.Git.Tip("main"), pr.HeadCommit, head},
+			[]string{d.MergeCommit, d.HeadCommit, d.Head}, c.method)
 		require.False(s, d.Mergeable)
 		require.False(s, d.Closed.IsZero())
 		parents := strings.Fields(s.Git.Git("rev-list", "--parents", "-1", d.MergeCommit))[1:]
@@ -68,7 +70,8 @@ func testMerge(s *Site) {
 		}
 		require.Len(s, s.Git.Files("main"), len(s.Git.Files(before))+2, "both commits arrived")
 
-		_, err = s.Forge.Merge(s.Context(), pr.Number, forge.Merge{When: forge.Now, Method: c.method, Commit: pr.HeadCommit})
+		_, err = s.Forge.Merge(s.Context(), pr.Number,
+			forge.Merge{When: forge.Now, Method: c.method, Commit: pr.HeadCommit})
 		_ = refusedFor(s.T, err, forge.ReasonConflict)
 		_ = refusedFor(s.T, s.Forge.Update(s.Context(), pr.Number, forge.Change{Close: true}), forge.ReasonConflict)
 		require.Equal(s, forge.StateMerged, s.get(pr.Number).State)
@@ -104,7 +107,8 @@ func testAutomaticMerge(s *Site) {
 	for _, method := range []forge.Method{forge.MethodMerge, forge.MethodSquash, forge.MethodRebase} {
 		s.Allow(method)
 		pr := s.open(head)
-		require.NoError(s, s.Forge.SetStatus(s.Context(), pr.HeadCommit, forge.Status{Context: "ci", State: forge.StatusPending}))
+		require.NoError(s, s.Forge.SetStatus(s.Context(), pr.HeadCommit,
+			forge.Status{Context: "ci", State: forge.StatusPending}))
 		s.looked(pr.Number)
 		var notReady *forge.NotReadyError
 		_, err := s.Forge.Merge(s.Context(), pr.Number, order(pr, forge.Now, method))
@@ -130,7 +134,8 @@ func testTakenBack(s *Site) {
 	s.Allow(forge.MethodMerge)
 	pr := s.open(head)
 	s.looked(pr.Number)
-	require.NoError(s, s.Forge.SetStatus(s.Context(), pr.HeadCommit, forge.Status{Context: "ci", State: forge.StatusPending}))
+	require.NoError(s, s.Forge.SetStatus(s.Context(), pr.HeadCommit,
+		forge.Status{Context: "ci", State: forge.StatusPending}))
 	_, err := s.Forge.Merge(s.Context(), pr.Number, order(pr, forge.WhenReady, forge.MethodMerge))
 	require.NoError(s, err)
 	for range 2 {
@@ -160,7 +165,8 @@ func (s *Site) waiting() forge.PullRequest {
 	s.SetRules(func(r *Rules) { r.Checks = []string{"ci"} })
 	pr := s.open(head)
 	s.looked(pr.Number)
-	require.NoError(s, s.Forge.SetStatus(s.Context(), pr.HeadCommit, forge.Status{Context: "ci", State: forge.StatusPending}))
+	require.NoError(s, s.Forge.SetStatus(s.Context(), pr.HeadCommit,
+		forge.Status{Context: "ci", State: forge.StatusPending}))
 	return pr
 }
 

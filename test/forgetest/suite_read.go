@@ -17,7 +17,8 @@ func testClosed(s *Site) {
 		close func(number int64)
 		want  forge.Person
 	}{
-		{"by the bot", func(n int64) { require.NoError(s, s.Forge.Update(s.Context(), n, forge.Change{Close: true})) }, s.bot()},
+		{"by the bot", func(n int64) { require.NoError(s, s.Forge.Update(s.Context(), n, forge.Change{Close: true})) },
+			s.bot()},
 		{"by a person", func(n int64) { s.ClosePull(n, s.Person) }, s.person()},
 		{"by a deletion", func(int64) { s.DeleteBranch(head) }, s.person()},
 		{"at last", func(n int64) { s.ClosePull(n, s.Bot); s.Reopen(n); s.ClosePull(n, s.Person) }, s.person()},
@@ -74,8 +75,8 @@ func testAuthors(s *Site) {
 		{stranger, by(s.Person), []forge.Person{{}, s.person()}},
 		{stranger, stranger, []forge.Person{{}, {}}},
 	} {
-		commit := s.Git.Commit(gittest.Commit{Branch: fmt.Sprintf("by-%d", i), Parent: "refs/heads/main", By: c.author, For: c.committer,
-			Write: map[string]string{fmt.Sprintf("by/%d", i): "x\n"}})
+		commit := s.Git.Commit(gittest.Commit{Branch: fmt.Sprintf("by-%d", i), Parent: "refs/heads/main", By: c.author,
+			For: c.committer, Write: map[string]string{fmt.Sprintf("by/%d", i): "x\n"}})
 		people, err := s.Forge.Authors(s.Context(), commit)
 		require.NoError(s, err)
 		require.Equal(s, c.want, people, "%s, committed by %s", c.author, c.committer)
@@ -87,12 +88,14 @@ func testAuthors(s *Site) {
 // The last word of each who may write.
 func testApprovals(s *Site) {
 	pr := s.open(head)
-	second, changed, dismissed := s.NewUser("second", Writes), s.NewUser("changed", Writes), s.NewUser("dismissed", Writes)
+	second, changed, dismissed := s.NewUser("second", Writes), s.NewUser("changed", Writes),
+		s.NewUser("dismissed", Writes)
 	for _, say := range []struct {
 		by    *User
 		state string
 	}{
-		{s.Person, "CHANGES_REQUESTED"}, {s.Person, "APPROVED"}, {s.Person, "COMMENTED"}, {changed, "APPROVED"}, {changed, "CHANGES_REQUESTED"},
+		{s.Person, "CHANGES_REQUESTED"}, {s.Person, "APPROVED"}, {s.Person, "COMMENTED"}, {changed, "APPROVED"},
+		{changed, "CHANGES_REQUESTED"},
 		{second, "APPROVED"}, {dismissed, "APPROVED"}, {dismissed, "DISMISSED"}, {s.Reader, "APPROVED"},
 	} {
 		s.Say(pr.Number, say.by, say.state)
@@ -175,7 +178,8 @@ func testRenamed(s *Site) {
 	at := s.Rename("acme-two", "workers-two")
 	for _, f := range []forge.Forge{older, fresh} {
 		s.Forge = f
-		require.NoError(s, f.Update(s.Context(), pr.Number, forge.Change{Title: "Still here", Comment: "c", Label: []string{"l"}}))
+		require.NoError(s, f.Update(s.Context(), pr.Number,
+			forge.Change{Title: "Still here", Comment: "c", Label: []string{"l"}}))
 		d := s.get(pr.Number)
 		require.Equal(s, "Still here", d.Title)
 		require.Contains(s, d.URL, at)

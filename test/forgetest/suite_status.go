@@ -15,7 +15,8 @@ func testStatuses(s *Site) {
 	all, err := s.Forge.Statuses(s.Context(), commit)
 	require.NoError(s, err)
 	require.Empty(s, all)
-	require.NoError(s, s.Forge.SetStatus(s.Context(), commit, forge.Status{Context: "rampart/prod", State: forge.StatusPending, Description: "ramps", URL: "https://rampart.example.com/1"}))
+	require.NoError(s, s.Forge.SetStatus(s.Context(), commit, forge.Status{Context: "rampart/prod",
+		State: forge.StatusPending, Description: "ramps", URL: "https://rampart.example.com/1"}))
 	s.Check(commit, "argocd/workers", "pending")
 	s.Check(commit, "argocd/workers", "success")
 	failure := "failure"
@@ -28,7 +29,8 @@ func testStatuses(s *Site) {
 	require.Len(s, all, 3)
 	require.Equal(s, forge.Status{Context: "argocd/workers", State: forge.StatusSuccess}, all[0])
 	require.Equal(s, forge.StatusFailure, all[1].State)
-	require.Equal(s, forge.Status{Context: "rampart/prod", State: forge.StatusPending, Description: "ramps", URL: "https://rampart.example.com/1"}, all[2])
+	require.Equal(s, forge.Status{Context: "rampart/prod", State: forge.StatusPending, Description: "ramps",
+		URL: "https://rampart.example.com/1"}, all[2])
 
 	s.SetRules(func(r *Rules) { r.MaxPage = 2 })
 	for i := range 4 {

@@ -25,8 +25,9 @@ func testOpen(s *Site) {
 	require.WithinDuration(s, s.Now(), pr.Updated, time.Hour)
 	require.True(s, strings.HasPrefix(pr.URL, s.URL+"/"+s.Owner+"/"+s.Name+"/"), pr.URL)
 	want := forge.PullRequest{
-		Number: 1, URL: pr.URL, Title: "Ramp payments/checkout to 25%", Body: "**why**\n/close\n", State: forge.StateOpen,
-		Head: head, Base: "main", Labels: []string{"env/prod", "rampart"}, HeadCommit: commit, Updated: pr.Updated,
+		Number: 1, URL: pr.URL, Title: "Ramp payments/checkout to 25%", Body: "**why**\n/close\n",
+		State: forge.StateOpen,
+		Head:  head, Base: "main", Labels: []string{"env/prod", "rampart"}, HeadCommit: commit, Updated: pr.Updated,
 	}
 	require.Empty(s, cmp.Diff(want, pr))
 	require.Equal(s, []string{s.Person.Login}, logins(s.Look(1).Reviewers))
@@ -120,12 +121,14 @@ func testReviewers(s *Site) {
 	for range 2 { // to ask again for what was asked does not fail, and asks for nothing else
 		p := s.Look(pr.Number)
 		require.Equal(s, []string{s.Person.Login}, logins(p.Reviewers))
-		require.NoError(s, s.Forge.Update(s.Context(), pr.Number, forge.Change{Reviewers: []string{s.Person.Login}, Label: []string{"kept"}}))
+		require.NoError(s, s.Forge.Update(s.Context(), pr.Number,
+			forge.Change{Reviewers: []string{s.Person.Login}, Label: []string{"kept"}}))
 	}
 	s.Say(pr.Number, s.Person, "APPROVED")
 	require.NoError(s, s.Forge.Update(s.Context(), pr.Number, forge.Change{Reviewers: []string{s.Person.Login}}))
 	require.Len(s, s.get(pr.Number).Approvals, 1, "who approved did so")
-	err = s.Forge.Update(s.Context(), pr.Number, forge.Change{Title: "u", Reviewers: []string{"nobody-at-all"}, Label: []string{"more"}})
+	err = s.Forge.Update(s.Context(), pr.Number, forge.Change{Title: "u", Reviewers: []string{"nobody-at-all"},
+		Label: []string{"more"}})
 	var again *forge.PartialError
 	require.ErrorAs(s, err, &again)
 	require.ErrorContains(s, again.Failed[0], "ask [nobody-at-all] for a review")
@@ -146,7 +149,8 @@ func testStatus(s *Site) {
 	commit := s.Branch(head)
 	long := strings.Repeat("ä", 200)
 	for _, st := range []forge.Status{
-		{Context: "rampart/prod", State: forge.StatusPending, Description: "looking", URL: "https://rampart.example.com/1"},
+		{Context: "rampart/prod", State: forge.StatusPending, Description: "looking",
+			URL: "https://rampart.example.com/1"},
 		{Context: "rampart/prod", State: forge.StatusPending, Description: "looking"},
 		{Context: "rampart/prod", State: forge.StatusFailure, Description: "bad"},
 		{Context: "rampart/prod", State: forge.StatusError},
@@ -160,7 +164,8 @@ func testStatus(s *Site) {
 	require.Equal(s, "https://rampart.example.com/2", stage.URL)
 	require.LessOrEqual(s, len(stage.Description), forge.MaxDescription)
 	var refused *forge.RefusedError
-	require.ErrorAs(s, s.Forge.SetStatus(s.Context(), strings.Repeat("0", 40), forge.Status{Context: "c", State: forge.StatusSuccess}), &refused)
+	require.ErrorAs(s, s.Forge.SetStatus(s.Context(), strings.Repeat("0", 40),
+		forge.Status{Context: "c", State: forge.StatusSuccess}), &refused)
 }
 
 // One that was there is found, whatever was asked for it, and closed ones do not count; to another base it is another
@@ -188,7 +193,8 @@ func testExists(s *Site) {
 		require.NoError(s, err)
 		require.Equal(s, c.want, numbers(list), "%v", c.filter)
 	}
-	got, err := s.Forge.Open(s.Context(), forge.Opening{Title: "another", Head: head, Base: "main", Labels: []string{"l"}})
+	got, err := s.Forge.Open(s.Context(), forge.Opening{Title: "another", Head: head, Base: "main",
+		Labels: []string{"l"}})
 	var exists *forge.ExistsError
 	require.ErrorAs(s, err, &exists)
 	require.Equal(s, second.Number, got.Number)
@@ -228,7 +234,8 @@ func testAtOnce(s *Site) {
 func testSameMoment(s *Site) {
 	first := s.open(head)
 	s.SetRules(func(r *Rules) { r.Racy = true })
-	got, err := s.Forge.Open(s.Context(), forge.Opening{Title: "later", Head: head, Base: "main", Labels: []string{"l"}})
+	got, err := s.Forge.Open(s.Context(), forge.Opening{Title: "later", Head: head, Base: "main",
+		Labels: []string{"l"}})
 	var exists *forge.ExistsError
 	require.ErrorAs(s, err, &exists)
 	require.Equal(s, first.Number, got.Number)

@@ -132,11 +132,14 @@ type World struct {
 func NewWorld(tb testing.TB, owner, name string) *World {
 	tb.Helper()
 	w := &World{
-		Cast: Cast{Git: gittest.NewBareRepo(tb), Owner: owner, Name: name}, tb: tb, tokens: map[string]Token{}, teams: []string{"platform"},
-		rules: Rules{Methods: []string{"merge", "squash", "rebase"}, MaxPage: 100}, now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), ids: 100,
+		Cast: Cast{Git: gittest.NewBareRepo(tb), Owner: owner, Name: name}, tb: tb, tokens: map[string]Token{},
+		teams: []string{"platform"},
+		rules: Rules{Methods: []string{"merge", "squash", "rebase"}, MaxPage: 100},
+		now:   time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), ids: 100,
 	}
 	w.Git.Commit(gittest.Commit{Write: map[string]string{"README.md": "# workers\n"}})
-	w.Bot, w.Person, w.Reader = w.NewUser("rampart-bot", Writes), w.NewUser("person", Writes), w.NewUser("reader", Reads)
+	w.Bot, w.Person, w.Reader = w.NewUser("rampart-bot", Writes), w.NewUser("person", Writes),
+		w.NewUser("reader", Reads)
 	return w
 }
 
@@ -145,7 +148,8 @@ func (w *World) NewUser(login string, role Role) *User {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ids++
-	u := &User{ID: w.ids, Login: login, Token: fmt.Sprintf("tok_%s_0123456789abcdef", login), Write: role == Writes, Guest: role == Stranger}
+	u := &User{ID: w.ids, Login: login, Token: fmt.Sprintf("tok_%s_0123456789abcdef", login), Write: role == Writes,
+		Guest: role == Stranger}
 	w.users = append(w.users, u)
 	w.tokens[u.Token] = Token{User: u}
 	return u

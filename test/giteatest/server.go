@@ -166,7 +166,8 @@ func (s *Server) begin(binary string) error {
 	if _, err := s.call(binary, "migrate"); err != nil {
 		return err
 	}
-	out, err := s.call(binary, "admin", "user", "create", "--admin", "--username", admin, "--password", password, "--email", "root@example.com",
+	out, err := s.call(binary, "admin", "user", "create", "--admin", "--username", admin, "--password", password,
+		"--email", "root@example.com",
 		"--must-change-password=false", "--access-token", "--access-token-name", "kit", "--access-token-scopes", "all")
 	if err != nil {
 		return err

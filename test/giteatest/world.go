@@ -27,7 +27,8 @@ func (s *Server) User(tb testing.TB, name string) User {
 	login := s.name(name)
 	changed := false
 	_, _, err := s.Admin(tb).AdminCreateUser(sdk.CreateUserOption{
-		LoginName: login, Username: login, Email: login + "@example.com", Password: password, MustChangePassword: &changed,
+		LoginName: login, Username: login, Email: login + "@example.com", Password: password,
+		MustChangePassword: &changed,
 	})
 	check(tb, err)
 	u := User{Login: login, server: s}
@@ -86,7 +87,8 @@ type Repository struct {
 func (s *Server) Repository(tb testing.TB, owner string) Repository {
 	tb.Helper()
 	r := Repository{Owner: owner, Name: s.name("repo"), server: s}
-	_, _, err := s.Admin(tb).AdminCreateRepo(owner, sdk.CreateRepoOption{Name: r.Name, AutoInit: true, DefaultBranch: "main", Readme: "Default"})
+	_, _, err := s.Admin(tb).AdminCreateRepo(owner,
+		sdk.CreateRepoOption{Name: r.Name, AutoInit: true, DefaultBranch: "main", Readme: "Default"})
 	check(tb, err)
 	check(tb, r.quickHooks())
 	return r

@@ -19,19 +19,26 @@ const (
 func pull(c *forgetest.Call, p *forgetest.Pull, much shape) map[string]any {
 	headRepo, headOwner := repository(c), c.Owner
 	if p.Fork {
-		headRepo, headOwner = map[string]any{"id": repoID + 1, "name": c.Name, "full_name": c.Reader.Login + "/" + c.Name}, c.Reader.Login
+		headRepo, headOwner = map[string]any{"id": repoID + 1, "name": c.Name,
+			"full_name": c.Reader.Login + "/" + c.Name}, c.Reader.Login
 	}
 	state := "open"
 	if p.State != forgetest.Open {
 		state = "closed"
 	}
 	body := map[string]any{
-		"id": 1000 + p.Number, "node_id": nodeID(p), "number": p.Number, "state": state, "title": p.Title, "body": p.Body, "draft": p.Draft,
-		"html_url": fmt.Sprintf("%s/%s/%s/pull/%d", c.Server.URL, c.Owner, c.Name, p.Number), "user": user(p.Author), "labels": labels(p.Labels),
-		"created_at": p.Created, "updated_at": p.Updated, "closed_at": moment(p.Ended), "merged_at": nil, "merge_commit_sha": tried(p),
-		"head":                map[string]any{"label": headOwner + ":" + p.Head, "ref": p.Head, "sha": p.HeadCommit, "repo": headRepo, "user": user(c.Person)},
-		"base":                map[string]any{"label": c.Owner + ":" + p.Base, "ref": p.Base, "sha": c.Tip(p.Base), "repo": repository(c), "user": user(c.Person)},
-		"requested_reviewers": users(p.Reviewers), "requested_teams": teams(p.Teams), "auto_merge": automatic(p), "author_association": "MEMBER",
+		"id": 1000 + p.Number, "node_id": nodeID(p), "number": p.Number, "state": state, "title": p.Title,
+		"body": p.Body, "draft": p.Draft,
+		"html_url": fmt.Sprintf("%s/%s/%s/pull/%d", c.Server.URL, c.Owner, c.Name, p.Number), "user": user(p.Author),
+		"labels":     labels(p.Labels),
+		"created_at": p.Created, "updated_at": p.Updated, "closed_at": moment(p.Ended), "merged_at": nil,
+		"merge_commit_sha": tried(p),
+		"head": map[string]any{"label": headOwner + ":" + p.Head, "ref": p.Head, "sha": p.HeadCommit,
+			"repo": headRepo, "user": user(c.Person)},
+		"base": map[string]any{"label": c.Owner + ":" + p.Base, "ref": p.Base, "sha": c.Tip(p.Base),
+			"repo": repository(c), "user": user(c.Person)},
+		"requested_reviewers": users(p.Reviewers), "requested_teams": teams(p.Teams), "auto_merge": automatic(p),
+		"author_association": "MEMBER",
 	}
 	if p.State == forgetest.Merged {
 		body["merged_at"] = p.Ended
@@ -60,7 +67,9 @@ func mergeable(c *forgetest.Call, p *forgetest.Pull) (can any, state string) {
 	}
 	switch c.Blocked(p) {
 	case "":
-		if slices.ContainsFunc(c.Statuses(p.HeadCommit), func(s forgetest.Status) bool { return s.State != "success" }) {
+		if slices.ContainsFunc(c.Statuses(p.HeadCommit), func(s forgetest.Status) bool {
+			return s.State != "success"
+		}) {
 			return true, "unstable"
 		}
 		return true, "clean"
@@ -78,7 +87,8 @@ func automatic(p *forgetest.Pull) any {
 	if p.Auto == nil {
 		return nil
 	}
-	return map[string]any{"enabled_by": user(p.Auto.By), "merge_method": p.Auto.Method, "commit_title": p.Title, "commit_message": p.Body}
+	return map[string]any{"enabled_by": user(p.Auto.By), "merge_method": p.Auto.Method, "commit_title": p.Title,
+		"commit_message": p.Body}
 }
 
 func moment(t time.Time) any {
@@ -120,7 +130,8 @@ func labels(names []string) []any {
 }
 
 func label(name string) map[string]any {
-	return map[string]any{"id": 7, "node_id": "L", "url": docs, "name": name, "color": "5b7083", "default": false, "description": ""}
+	return map[string]any{"id": 7, "node_id": "L", "url": docs, "name": name, "color": "5b7083", "default": false,
+		"description": ""}
 }
 
 func repository(c *forgetest.Call) map[string]any {

@@ -80,10 +80,12 @@ func resolve(c *forgetest.Call, field *ast.Field, variables map[string]any) (val
 	input := field.ArgumentMap(variables)["input"].(map[string]any)
 	i := slices.IndexFunc(c.Pulls(), func(p *forgetest.Pull) bool { return nodeID(p) == input["pullRequestId"] })
 	if i < 0 {
-		return nil, "NOT_FOUND", fmt.Sprintf("Could not resolve to a node with the global id of '%v'.", input["pullRequestId"])
+		return nil, "NOT_FOUND", fmt.Sprintf("Could not resolve to a node with the global id of '%v'.",
+			input["pullRequestId"])
 	}
 	p := c.Pulls()[i]
-	if token, _ := c.Token(strings.TrimPrefix(c.Request.Header.Get("Authorization"), "Bearer ")); token.Read || !c.By.Write {
+	if token, _ := c.Token(strings.TrimPrefix(c.Request.Header.Get("Authorization"), "Bearer ")); token.Read ||
+		!c.By.Write {
 		return nil, "FORBIDDEN", "Resource not accessible by personal access token"
 	}
 	if field.Name == "disablePullRequestAutoMerge" {
@@ -129,7 +131,8 @@ func order(c *forgetest.Call, p *forgetest.Pull, input map[string]any) (kind, wh
 func asked(c *forgetest.Call, field *ast.Field, variables map[string]any) (value any, kind, why string) {
 	arguments := field.ArgumentMap(variables)
 	if arguments["owner"] != c.Owner || arguments["name"] != c.Name || c.Rules().Private && c.By.Guest {
-		return nil, "NOT_FOUND", fmt.Sprintf("Could not resolve to a Repository with the name '%v/%v'.", arguments["owner"], arguments["name"])
+		return nil, "NOT_FOUND", fmt.Sprintf("Could not resolve to a Repository with the name '%v/%v'.",
+			arguments["owner"], arguments["name"])
 	}
 	permission := "READ"
 	if c.By.Write {

@@ -12,7 +12,8 @@ func getRepository(c *forgetest.Call) forgetest.Reply {
 	body := repository(c)
 	if c.By.Write { // others are not told
 		allowed := func(method string) bool { return slices.Contains(c.Rules().Methods, method) }
-		body["allow_merge_commit"], body["allow_squash_merge"], body["allow_rebase_merge"] = allowed("merge"), allowed("squash"), allowed("rebase")
+		body["allow_merge_commit"], body["allow_squash_merge"], body["allow_rebase_merge"] = allowed("merge"),
+			allowed("squash"), allowed("rebase")
 		body["allow_auto_merge"] = !c.Rules().NoAuto
 	}
 	body["permissions"] = map[string]any{"admin": c.By.Admin, "push": c.By.Write, "pull": true}
@@ -32,7 +33,8 @@ func getPermission(c *forgetest.Call) forgetest.Reply {
 	if u.Write {
 		level = "write"
 	}
-	return forgetest.Reply{Status: http.StatusOK, Body: map[string]any{"permission": level, "role_name": level, "user": user(u)}}
+	return forgetest.Reply{Status: http.StatusOK, Body: map[string]any{"permission": level, "role_name": level,
+		"user": user(u)}}
 }
 
 // getCommit names no account where no account has the address.
@@ -55,9 +57,10 @@ func getCommit(c *forgetest.Call) forgetest.Reply {
 func getIssue(c *forgetest.Call) forgetest.Reply {
 	p := c.Pull(c.Number("issue_number"))
 	body := map[string]any{
-		"id": 2000 + p.Number, "node_id": "I", "number": p.Number, "state": "open", "title": p.Title, "body": p.Body, "user": user(p.Author),
-		"labels": labels(p.Labels), "created_at": p.Created, "updated_at": p.Updated, "closed_at": moment(p.Ended), "closed_by": nil,
-		"author_association": "MEMBER",
+		"id": 2000 + p.Number, "node_id": "I", "number": p.Number, "state": "open", "title": p.Title, "body": p.Body,
+		"user":   user(p.Author),
+		"labels": labels(p.Labels), "created_at": p.Created, "updated_at": p.Updated, "closed_at": moment(p.Ended),
+		"closed_by": nil, "author_association": "MEMBER",
 	}
 	if p.State != forgetest.Open {
 		body["state"], body["closed_by"] = "closed", user(p.ClosedBy)
@@ -73,7 +76,8 @@ func createComment(c *forgetest.Call) forgetest.Reply {
 	c.Touch(p)
 	now := c.Tick()
 	return forgetest.Reply{Status: http.StatusCreated, Body: map[string]any{
-		"id": len(p.Comments), "body": o.Body, "user": user(c.By), "created_at": now, "updated_at": now, "author_association": "MEMBER",
+		"id": len(p.Comments), "body": o.Body, "user": user(c.By), "created_at": now, "updated_at": now,
+		"author_association": "MEMBER",
 	}}
 }
 
@@ -125,10 +129,12 @@ func createStatus(c *forgetest.Call) forgetest.Reply {
 	if !c.Commit(commit) {
 		return refuse(http.StatusUnprocessableEntity, "No commit found for SHA: "+commit)
 	}
-	c.SetStatus(forgetest.Status{Commit: commit, Context: o.Context, State: o.State, Description: o.Description, URL: o.URL})
+	c.SetStatus(forgetest.Status{Commit: commit, Context: o.Context, State: o.State, Description: o.Description,
+		URL: o.URL})
 	now := c.Tick()
 	return forgetest.Reply{Status: http.StatusCreated, Body: map[string]any{
-		"created_at": now, "updated_at": now, "id": 1, "state": o.State, "context": o.Context, "description": o.Description, "target_url": o.URL, "creator": user(c.By),
+		"created_at": now, "updated_at": now, "id": 1, "state": o.State, "context": o.Context,
+		"description": o.Description, "target_url": o.URL, "creator": user(c.By),
 	}}
 }
 
@@ -143,12 +149,14 @@ func getStatuses(c *forgetest.Call) forgetest.Reply {
 	list, at, now := []any{}, c.Server.URL+prefix+"/repos/"+c.Owner+"/"+c.Name, c.Tick()
 	for i, st := range page {
 		list = append(list, map[string]any{
-			"url": at + "/statuses/" + commit, "avatar_url": nil, "id": i + 1, "node_id": "S", "state": st.State, "description": st.Description, "target_url": st.URL,
+			"url": at + "/statuses/" + commit, "avatar_url": nil, "id": i + 1, "node_id": "S", "state": st.State,
+			"description": st.Description, "target_url": st.URL,
 			"context": st.Context, "created_at": now, "updated_at": now,
 		})
 	}
 	return forgetest.Reply{Status: http.StatusOK, Header: header, Body: map[string]any{
-		"state": "pending", "statuses": list, "sha": commit, "total_count": len(all), "repository": repository(c), "commit_url": at + "/commits/" + commit, "url": at + "/commits/" + commit + "/status",
+		"state": "pending", "statuses": list, "sha": commit, "total_count": len(all), "repository": repository(c),
+		"commit_url": at + "/commits/" + commit, "url": at + "/commits/" + commit + "/status",
 	}}
 }
 
@@ -163,8 +171,8 @@ func listHooks(c *forgetest.Call) forgetest.Reply {
 		if h.Code != 0 {
 			last = map[string]any{"code": h.Code, "status": "active", "message": http.StatusText(h.Code)}
 		}
-		all = append(all, map[string]any{"id": i + 1, "name": "web", "active": !h.Off, "events": h.Events, "last_response": last,
-			"config": map[string]any{"url": h.URL, "content_type": "json", "insecure_ssl": "0"}})
+		all = append(all, map[string]any{"id": i + 1, "name": "web", "active": !h.Off, "events": h.Events,
+			"last_response": last, "config": map[string]any{"url": h.URL, "content_type": "json", "insecure_ssl": "0"}})
 	}
 	page, header := forgetest.Page(c, all)
 	return forgetest.Reply{Status: http.StatusOK, Header: header, Body: page}
@@ -174,10 +182,13 @@ const rulesetID = 42
 
 // listRules are those of a ruleset that wants pull requests, and of one that forbids nothing which the bot does.
 func listRules(c *forgetest.Call) forgetest.Reply {
-	all := []any{map[string]any{"type": "deletion", "ruleset_source_type": "Organization", "ruleset_source": c.Owner, "ruleset_id": rulesetID + 1}}
+	all := []any{map[string]any{"type": "deletion", "ruleset_source_type": "Organization", "ruleset_source": c.Owner,
+		"ruleset_id": rulesetID + 1}}
 	if _, ruled := c.Rules().Ruled[c.Param("branch")]; ruled {
-		all = append(all, map[string]any{"type": "pull_request", "ruleset_source_type": "Repository", "ruleset_source": c.Owner + "/" + c.Name, "ruleset_id": rulesetID,
-			"parameters": map[string]any{"dismiss_stale_reviews_on_push": true, "require_code_owner_review": false, "require_last_push_approval": false,
+		all = append(all, map[string]any{"type": "pull_request", "ruleset_source_type": "Repository",
+			"ruleset_source": c.Owner + "/" + c.Name, "ruleset_id": rulesetID,
+			"parameters": map[string]any{"dismiss_stale_reviews_on_push": true, "require_code_owner_review": false,
+				"require_last_push_approval":      false,
 				"required_approving_review_count": 1, "required_review_thread_resolution": false}})
 	}
 	return forgetest.Reply{Status: http.StatusOK, Body: all}
@@ -193,6 +204,6 @@ func getRuleset(c *forgetest.Call) forgetest.Reply {
 			bypass = "always"
 		}
 	}
-	return forgetest.Reply{Status: http.StatusOK, Body: map[string]any{"id": rulesetID, "name": "reviews", "source": c.Owner + "/" + c.Name, "enforcement": "active",
-		"current_user_can_bypass": bypass}}
+	return forgetest.Reply{Status: http.StatusOK, Body: map[string]any{"id": rulesetID, "name": "reviews",
+		"source": c.Owner + "/" + c.Name, "enforcement": "active", "current_user_can_bypass": bypass}}
 }

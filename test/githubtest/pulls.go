@@ -26,7 +26,8 @@ func listPulls(c *forgetest.Call) forgetest.Reply {
 		if p.Fork {
 			from = c.Reader.Login
 		}
-		return (state == "all" || (state == "open") == (p.State == forgetest.Open)) && (!named || from == owner && p.Head == branch) &&
+		return (state == "all" || (state == "open") == (p.State == forgetest.Open)) &&
+			(!named || from == owner && p.Head == branch) &&
 			(c.Query("base") == "" || c.Query("base") == p.Base)
 	}, before)
 	if cmp.Or(c.Query("direction"), "desc") == "asc" {
@@ -109,7 +110,8 @@ func mergePull(c *forgetest.Call) forgetest.Reply {
 	case forgetest.BlockedCheck:
 		return refuse(http.StatusMethodNotAllowed, `Required status check "`+c.Rules().Checks[0]+`" is expected.`)
 	case forgetest.BlockedApprovals:
-		return refuse(http.StatusMethodNotAllowed, "At least 1 approving review is required by reviewers with write access.")
+		return refuse(http.StatusMethodNotAllowed,
+			"At least 1 approving review is required by reviewers with write access.")
 	}
 	if !c.Merge(p, c.By, method) {
 		return refuse(http.StatusMethodNotAllowed, "Pull Request is not mergeable")
@@ -134,14 +136,16 @@ func requestReviewers(c *forgetest.Call) forgetest.Reply {
 		case u == p.Author && u != nil:
 			return refuse(http.StatusUnprocessableEntity, "Review cannot be requested from pull request author.")
 		case u == nil || u.Guest:
-			return refuse(http.StatusUnprocessableEntity, "Reviews may only be requested from collaborators. One or more of the users or teams "+
-				"you specified is not a collaborator of the "+c.Owner+"/"+c.Name+" repository.")
+			return refuse(http.StatusUnprocessableEntity,
+				"Reviews may only be requested from collaborators. One or more of the users or teams "+
+					"you specified is not a collaborator of the "+c.Owner+"/"+c.Name+" repository.")
 		}
 		asked = append(asked, u)
 	}
 	for _, team := range o.Teams {
 		if !c.HasTeam(team) {
-			return refuse(http.StatusUnprocessableEntity, "Could not resolve to a node with the global id of '"+team+"'.")
+			return refuse(http.StatusUnprocessableEntity,
+				"Could not resolve to a node with the global id of '"+team+"'.")
 		}
 	}
 	p.Reviewers, p.Teams = withEach(p.Reviewers, asked), withEach(p.Teams, o.Teams)
@@ -165,7 +169,8 @@ func listReviews(c *forgetest.Call) forgetest.Reply {
 	list := []any{}
 	for i, r := range page {
 		list = append(list, map[string]any{
-			"id": i + 1, "user": user(r.By), "body": "", "state": r.State, "commit_id": r.Commit, "submitted_at": r.At, "author_association": "MEMBER",
+			"id": i + 1, "user": user(r.By), "body": "", "state": r.State, "commit_id": r.Commit, "submitted_at": r.At,
+			"author_association": "MEMBER",
 		})
 	}
 	return forgetest.Reply{Status: http.StatusOK, Body: list, Header: header}

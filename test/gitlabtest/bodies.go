@@ -20,7 +20,8 @@ const (
 const draftMark = "Draft: "
 
 func mergeRequest(c *forgetest.Call, p *forgetest.Pull, much shape) map[string]any {
-	state := map[string]string{forgetest.Open: "opened", forgetest.Closed: "closed", forgetest.Merged: "merged"}[p.State]
+	state := map[string]string{forgetest.Open: "opened", forgetest.Closed: "closed",
+		forgetest.Merged: "merged"}[p.State]
 	title, source := p.Title, projectID
 	if p.Draft {
 		title = draftMark + title
@@ -30,13 +31,18 @@ func mergeRequest(c *forgetest.Call, p *forgetest.Pull, much shape) map[string]a
 	}
 	status := detailed(c, p)
 	body := map[string]any{
-		"id": 9000 + p.Number, "iid": p.Number, "project_id": projectID, "title": title, "description": p.Body, "state": state,
-		"created_at": p.Created, "updated_at": p.Updated, "merged_at": nil, "closed_at": nil, "merge_user": nil, "merged_by": nil, "closed_by": nil,
-		"target_branch": p.Base, "source_branch": p.Head, "author": person(p.Author), "reviewers": people(p.Reviewers), "assignees": []any{},
-		"source_project_id": source, "target_project_id": projectID, "labels": append([]string{}, p.Labels...), "draft": p.Draft, "work_in_progress": p.Draft,
-		"merge_when_pipeline_succeeds": p.Auto != nil, "detailed_merge_status": status, "merge_status": "can_be_merged", "sha": p.HeadCommit,
-		"merge_commit_sha": nil, "squash_commit_sha": nil, "squash": p.Squash,
-		"user_notes_count": len(p.Comments), "has_conflicts": status == "conflict", "blocking_discussions_resolved": true, "force_remove_source_branch": nil,
+		"id": 9000 + p.Number, "iid": p.Number, "project_id": projectID, "title": title, "description": p.Body,
+		"state":      state,
+		"created_at": p.Created, "updated_at": p.Updated, "merged_at": nil, "closed_at": nil, "merge_user": nil,
+		"merged_by": nil, "closed_by": nil,
+		"target_branch": p.Base, "source_branch": p.Head, "author": person(p.Author), "reviewers": people(p.Reviewers),
+		"assignees":         []any{},
+		"source_project_id": source, "target_project_id": projectID, "labels": append([]string{}, p.Labels...),
+		"draft": p.Draft, "work_in_progress": p.Draft,
+		"merge_when_pipeline_succeeds": p.Auto != nil, "detailed_merge_status": status, "merge_status": "can_be_merged",
+		"sha": p.HeadCommit, "merge_commit_sha": nil, "squash_commit_sha": nil, "squash": p.Squash,
+		"user_notes_count": len(p.Comments), "has_conflicts": status == "conflict",
+		"blocking_discussions_resolved": true, "force_remove_source_branch": nil,
 		"web_url": fmt.Sprintf("%s/%s/%s/-/merge_requests/%d", c.Server.URL, c.Owner, c.Name, p.Number),
 	}
 	if p.Auto != nil { // also before it is merged
@@ -57,7 +63,8 @@ func mergeRequest(c *forgetest.Call, p *forgetest.Pull, much shape) map[string]a
 	if much == single {
 		body["head_pipeline"] = pipeline(c, p)
 		body["user"] = map[string]any{"can_merge": c.MayMerge(c.By)}
-		body["diff_refs"] = map[string]any{"base_sha": c.Tip(p.Base), "head_sha": p.HeadCommit, "start_sha": c.Tip(p.Base)}
+		body["diff_refs"] = map[string]any{"base_sha": c.Tip(p.Base), "head_sha": p.HeadCommit,
+			"start_sha": c.Tip(p.Base)}
 	}
 	return body
 }
@@ -99,7 +106,9 @@ func settled(c *forgetest.Call, p *forgetest.Pull) string {
 }
 
 func running(c *forgetest.Call, p *forgetest.Pull) bool {
-	return slices.ContainsFunc(c.Statuses(p.HeadCommit), func(s forgetest.Status) bool { return s.State == "pending" || s.State == "running" })
+	return slices.ContainsFunc(c.Statuses(p.HeadCommit), func(s forgetest.Status) bool {
+		return s.State == "pending" || s.State == "running"
+	})
 }
 
 func failed(c *forgetest.Call, p *forgetest.Pull) bool {
@@ -119,7 +128,8 @@ func pipeline(c *forgetest.Call, p *forgetest.Pull) any {
 	case failed(c, p):
 		status = "failed"
 	}
-	return map[string]any{"id": 77, "sha": p.HeadCommit, "ref": p.Head, "status": status, "source": "external", "web_url": c.Server.URL}
+	return map[string]any{"id": 77, "sha": p.HeadCommit, "ref": p.Head, "status": status, "source": "external",
+		"web_url": c.Server.URL}
 }
 
 // method is how the project merges: Rules.Methods as GitLab's settings say it.
@@ -155,7 +165,8 @@ func person(u *forgetest.User) any {
 		id, name = u.ID, u.Login
 	}
 	return map[string]any{
-		"id": id, "username": name, "name": name, "state": "active", "avatar_url": nil, "web_url": "https://gitlab.example.com/" + name,
+		"id": id, "username": name, "name": name, "state": "active", "avatar_url": nil,
+		"web_url": "https://gitlab.example.com/" + name,
 	}
 }
 
@@ -180,6 +191,7 @@ func status(c *forgetest.Call, st forgetest.Status) map[string]any {
 	}
 	return map[string]any{
 		"id": 1, "sha": st.Commit, "ref": nil, "status": st.State, "name": st.Context, "target_url": optional(st.URL),
-		"description": optional(st.Description), "created_at": time.Unix(0, 0).UTC(), "pipeline_id": 77, "author": person(c.By),
+		"description": optional(st.Description), "created_at": time.Unix(0, 0).UTC(), "pipeline_id": 77,
+		"author": person(c.By),
 	}
 }

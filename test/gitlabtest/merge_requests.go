@@ -13,7 +13,8 @@ import (
 )
 
 func list(c *forgetest.Call) forgetest.Reply {
-	state := map[string]string{"opened": forgetest.Open, "closed": forgetest.Closed, "merged": forgetest.Merged}[c.Query("state")]
+	state := map[string]string{"opened": forgetest.Open, "closed": forgetest.Closed,
+		"merged": forgetest.Merged}[c.Query("state")]
 	after, _ := time.Parse(time.RFC3339, c.Query("updated_after")) // empty: all
 	branch, base := c.Query("source_branch"), c.Query("target_branch")
 	before := func(a, b *forgetest.Pull) int { return cmp.Compare(a.Number, b.Number) }
@@ -21,7 +22,8 @@ func list(c *forgetest.Call) forgetest.Reply {
 		before = func(a, b *forgetest.Pull) int { return a.Updated.Compare(b.Updated) }
 	}
 	all := forgetest.Newest(c.Pulls(), func(p *forgetest.Pull) bool {
-		return (state == "" || p.State == state) && (branch == "" || p.Head == branch) && (base == "" || p.Base == base) && !p.Updated.Before(after)
+		return (state == "" || p.State == state) && (branch == "" || p.Head == branch) &&
+			(base == "" || p.Base == base) && !p.Updated.Before(after)
 	}, before)
 	if c.Query("sort") == "asc" {
 		slices.Reverse(all)
@@ -46,7 +48,8 @@ func create(c *forgetest.Call) forgetest.Reply {
 	}
 	c.Decode(&o)
 	if c.Tip(o.Source) == "" || c.Tip(o.Target) == "" {
-		return forgetest.Reply{Status: http.StatusUnprocessableEntity, Body: map[string]any{"message": []string{"Source or target branch does not exist"}}}
+		return forgetest.Reply{Status: http.StatusUnprocessableEntity,
+			Body: map[string]any{"message": []string{"Source or target branch does not exist"}}}
 	}
 	for _, p := range c.Pulls() {
 		if p.State == forgetest.Open && p.Head == o.Source && p.Base == o.Target && !p.Fork && !c.Rules().Racy {
@@ -157,7 +160,8 @@ func merge(c *forgetest.Call) forgetest.Reply {
 		return refuse(http.StatusUnprocessableEntity, "Branch cannot be merged")
 	case o.SHA != "" && o.SHA != p.HeadCommit:
 		return refuse(http.StatusConflict, "SHA does not match HEAD of source branch: "+p.HeadCommit)
-	case wait != "mergeable" && !auto, auto && wait == "mergeable" && (pipeline(c, p) == nil || failed(c, p)): // without a pipeline: until 2026
+	// without a pipeline: until 2026
+	case wait != "mergeable" && !auto, auto && wait == "mergeable" && (pipeline(c, p) == nil || failed(c, p)):
 		return refuse(http.StatusMethodNotAllowed, "405 Method Not Allowed")
 	case wait != "mergeable", auto && running(c, p):
 		p.Auto = &forgetest.Auto{By: c.By, Method: how(c, p), All: true}
@@ -195,8 +199,10 @@ func createNote(c *forgetest.Call) forgetest.Reply {
 	c.Touch(p)
 	now := c.Tick()
 	return created(map[string]any{
-		"id": len(p.Comments), "body": text, "author": person(c.By), "created_at": now, "updated_at": now, "system": false,
-		"noteable_id": 9000 + p.Number, "noteable_type": "MergeRequest", "noteable_iid": p.Number, //nolint:misspell // GitLab's word
+		"id": len(p.Comments), "body": text, "author": person(c.By), "created_at": now, "updated_at": now,
+		"system":      false,
+		"noteable_id": 9000 + p.Number, "noteable_iid": p.Number, //nolint:misspell // GitLab's word
+		"noteable_type": "MergeRequest", //nolint:misspell // GitLab's word
 	})
 }
 
@@ -207,10 +213,12 @@ func approvals(c *forgetest.Call) forgetest.Reply {
 	for _, r := range c.Approvers(p) {
 		by = append(by, map[string]any{"user": person(r.By), "approved_at": r.At})
 	}
-	body := map[string]any{"approved_by": by, "approved": len(by) > 0, "user_has_approved": false, "user_can_approve": c.By.Write}
+	body := map[string]any{"approved_by": by, "approved": len(by) > 0, "user_has_approved": false,
+		"user_can_approve": c.By.Write}
 	if required := c.Rules().Approvals; required > 0 {
 		maps.Copy(body, map[string]any{
-			"id": 9000 + p.Number, "iid": p.Number, "project_id": projectID, "title": p.Title, "state": "opened", "created_at": p.Created,
+			"id": 9000 + p.Number, "iid": p.Number, "project_id": projectID, "title": p.Title, "state": "opened",
+			"created_at": p.Created,
 			"updated_at": p.Updated, "approvals_required": required, "approvals_left": max(0, required-len(by)),
 		})
 	}

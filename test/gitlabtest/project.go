@@ -43,10 +43,14 @@ func getProject(c *forgetest.Call) forgetest.Reply {
 		visibility = "private"
 	}
 	return ok(map[string]any{
-		"id": projectID, "name": c.Name, "path": c.Name, "path_with_namespace": c.Owner + "/" + c.Name, "default_branch": "main",
-		"visibility": visibility, "web_url": c.Server.URL + "/" + c.Owner + "/" + c.Name, "merge_method": method(c), "squash_option": squashOption(c),
-		"only_allow_merge_if_pipeline_succeeds": len(c.Rules().Checks) > 0, "namespace": map[string]any{"id": 5, "full_path": c.Owner},
-		"permissions": map[string]any{"project_access": map[string]any{"access_level": role(c.By), "notification_level": 3}, "group_access": nil},
+		"id": projectID, "name": c.Name, "path": c.Name, "path_with_namespace": c.Owner + "/" + c.Name,
+		"default_branch": "main",
+		"visibility":     visibility, "web_url": c.Server.URL + "/" + c.Owner + "/" + c.Name, "merge_method": method(c),
+		"squash_option":                         squashOption(c),
+		"only_allow_merge_if_pipeline_succeeds": len(c.Rules().Checks) > 0,
+		"namespace":                             map[string]any{"id": 5, "full_path": c.Owner},
+		"permissions": map[string]any{"project_access": map[string]any{"access_level": role(c.By),
+			"notification_level": 3}, "group_access": nil},
 	})
 }
 
@@ -68,7 +72,8 @@ func getBranch(c *forgetest.Call) forgetest.Reply {
 	}
 	pushers, protected := c.Rules().Protected[name]
 	return ok(map[string]any{
-		"name": name, "protected": protected, "can_push": c.By.Write && (!protected || slices.Contains(pushers, c.By.Login)),
+		"name": name, "protected": protected, "can_push": c.By.Write &&
+			(!protected || slices.Contains(pushers, c.By.Login)),
 		"web_url": c.Server.URL + "/" + c.Owner + "/" + c.Name + "/-/tree/" + name,
 	})
 }
@@ -80,7 +85,8 @@ func getToken(c *forgetest.Call) forgetest.Reply {
 	if token.Read {
 		scope = "read_api"
 	}
-	return ok(map[string]any{"id": 7, "name": "rampart", "user_id": c.By.ID, "scopes": []string{scope}, "active": true, "revoked": false})
+	return ok(map[string]any{"id": 7, "name": "rampart", "user_id": c.By.ID, "scopes": []string{scope}, "active": true,
+		"revoked": false})
 }
 
 // listHooks tells those who administer the project. GitLab turns off what fails.
@@ -96,7 +102,8 @@ func listHooks(c *forgetest.Call) forgetest.Reply {
 		} else if h.Code >= http.StatusMultipleChoices {
 			alert = "temporarily_disabled"
 		}
-		all = append(all, map[string]any{"id": i + 1, "url": h.URL, "project_id": projectID, "push_events": slices.Contains(h.Events, "push"),
+		all = append(all, map[string]any{"id": i + 1, "url": h.URL, "project_id": projectID,
+			"push_events":           slices.Contains(h.Events, "push"),
 			"merge_requests_events": slices.Contains(h.Events, "pull_request"), "alert_status": alert})
 	}
 	page, header := forgetest.Page(c, all)
@@ -112,7 +119,8 @@ func getCommit(c *forgetest.Call) forgetest.Reply {
 		return refuse(http.StatusNotFound, "404 Commit Not Found")
 	}
 	who := strings.Split(c.Git.Git("show", "-s", "--format=%an%n%ae%n%cn%n%ce", commit), "\n")
-	return ok(map[string]any{"id": commit, "author_name": who[0], "author_email": who[1], "committer_name": who[2], "committer_email": who[3]})
+	return ok(map[string]any{"id": commit, "author_name": who[0], "author_email": who[1], "committer_name": who[2],
+		"committer_email": who[3]})
 }
 
 func createLabel(c *forgetest.Call) forgetest.Reply {
@@ -147,9 +155,12 @@ func createStatus(c *forgetest.Call) forgetest.Reply {
 	if !c.Commit(commit) {
 		return refuse(http.StatusNotFound, "404 Commit Not Found")
 	}
-	waits := slices.ContainsFunc(c.Statuses(commit), func(s forgetest.Status) bool { return s.Context == o.Name && s.State == "pending" })
+	waits := slices.ContainsFunc(c.Statuses(commit), func(s forgetest.Status) bool {
+		return s.Context == o.Name && s.State == "pending"
+	})
 	if o.State == "pending" && waits {
-		return refuse(http.StatusBadRequest, `Cannot transition status via :enqueue from :pending (Reason(s): Status cannot transition via "enqueue")`)
+		return refuse(http.StatusBadRequest,
+			`Cannot transition status via :enqueue from :pending (Reason(s): Status cannot transition via "enqueue")`)
 	}
 	st := forgetest.Status{Commit: commit, Context: o.Name, State: o.State, Description: o.Description, URL: o.URL}
 	c.SetStatus(st)

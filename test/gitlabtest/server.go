@@ -36,8 +36,8 @@ func Start(tb testing.TB) *Server {
 	tb.Helper()
 	// GitLab documents these for all operations: docs.gitlab.com/api/rest/troubleshooting and …/rest/authentication.
 	contract, err := forgetest.LoadContract(document, map[int]string{
-		http.StatusBadRequest: "refused", http.StatusUnauthorized: "refused", http.StatusForbidden: "refused", http.StatusNotFound: "refused",
-		http.StatusTooManyRequests: "refused",
+		http.StatusBadRequest: "refused", http.StatusUnauthorized: "refused", http.StatusForbidden: "refused",
+		http.StatusNotFound: "refused", http.StatusTooManyRequests: "refused",
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -49,23 +49,24 @@ func Start(tb testing.TB) *Server {
 }
 
 func operations() map[string]forgetest.Operation {
+	const request = "/projects/{id}/merge_requests/{merge_request_iid}"
 	all := map[string]forgetest.Operation{
-		"GET /projects/{id}":                                                                         getProject,
-		"GET /projects/{id}/hooks":                                                                   listHooks,
-		"GET /projects/{id}/repository/branches/{branch}":                                            getBranch,
-		"POST /projects/{id}/labels":                                                                 writing(createLabel),
-		"GET /projects/{id}/labels/{label_id}":                                                       getLabel,
-		"POST /projects/{id}/statuses/{sha}":                                                         writing(createStatus),
-		"GET /projects/{id}/repository/commits/{sha}/statuses":                                       listStatuses,
-		"GET /projects/{id}/repository/commits/{sha}":                                                getCommit,
-		"GET /projects/{id}/merge_requests":                                                          list,
-		"POST /projects/{id}/merge_requests":                                                         writing(create),
-		"GET /projects/{id}/merge_requests/{merge_request_iid}":                                      get,
-		"PUT /projects/{id}/merge_requests/{merge_request_iid}":                                      writing(update),
-		"PUT /projects/{id}/merge_requests/{merge_request_iid}/merge":                                merge,
-		"POST /projects/{id}/merge_requests/{merge_request_iid}/cancel_merge_when_pipeline_succeeds": cancel,
-		"POST /projects/{id}/merge_requests/{merge_request_iid}/notes":                               createNote,
-		"GET /projects/{id}/merge_requests/{merge_request_iid}/approvals":                            approvals,
+		"GET /projects/{id}":                                       getProject,
+		"GET /projects/{id}/hooks":                                 listHooks,
+		"GET /projects/{id}/repository/branches/{branch}":          getBranch,
+		"POST /projects/{id}/labels":                               writing(createLabel),
+		"GET /projects/{id}/labels/{label_id}":                     getLabel,
+		"POST /projects/{id}/statuses/{sha}":                       writing(createStatus),
+		"GET /projects/{id}/repository/commits/{sha}/statuses":     listStatuses,
+		"GET /projects/{id}/repository/commits/{sha}":              getCommit,
+		"GET /projects/{id}/merge_requests":                        list,
+		"POST /projects/{id}/merge_requests":                       writing(create),
+		"GET " + request:                                           get,
+		"PUT " + request:                                           writing(update),
+		"PUT " + request + "/merge":                                merge,
+		"POST " + request + "/cancel_merge_when_pipeline_succeeds": cancel,
+		"POST " + request + "/notes":                               createNote,
+		"GET " + request + "/approvals":                            approvals,
 	}
 	for pattern, operation := range all {
 		all[pattern] = inProject(operation)
@@ -81,7 +82,8 @@ func moved(w *forgetest.World) func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			var old, now string
 			w.Do(func(s *forgetest.State) {
-				old, now = prefix+"/projects/"+url.PathEscape(s.Renamed()), prefix+"/projects/"+url.PathEscape(s.Owner+"/"+s.Name)
+				old, now = prefix+"/projects/"+url.PathEscape(s.Renamed()),
+					prefix+"/projects/"+url.PathEscape(s.Owner+"/"+s.Name)
 			})
 			rest, is := strings.CutPrefix(r.URL.EscapedPath(), old)
 			switch {
@@ -89,7 +91,8 @@ func moved(w *forgetest.World) func(http.Handler) http.Handler {
 				next.ServeHTTP(rw, r)
 			case r.Method != http.MethodGet:
 				rw.WriteHeader(http.StatusMethodNotAllowed)
-				_, _ = rw.Write([]byte(`{"message":"405 Method Not Allowed: Non GET methods are not allowed for moved projects"}`))
+				_, _ = rw.Write(
+					[]byte(`{"message":"405 Method Not Allowed: Non GET methods are not allowed for moved projects"}`))
 			default:
 				http.Redirect(rw, r, now+rest+"?"+r.URL.RawQuery, http.StatusMovedPermanently)
 			}
@@ -100,7 +103,8 @@ func moved(w *forgetest.World) func(http.Handler) http.Handler {
 func refuse(status int, why string) forgetest.Reply {
 	if status == http.StatusForbidden && why != denied {
 		return forgetest.Reply{Status: status, Body: map[string]any{
-			"error": "insufficient_scope", "error_description": "The request requires higher privileges than provided by the access token.", "scope": "api",
+			"error": "insufficient_scope", "error_description": "The request requires higher privileges than " +
+				"provided by the access token.", "scope": "api",
 		}}
 	}
 	if status == http.StatusUnauthorized {

@@ -312,7 +312,8 @@ func (f *finder) answer(r *ast.ReturnStmt) {
 
 func (f *finder) mutant(at ast.Node, what string) {
 	what = strings.Join(strings.Fields(what), " ")
-	m := mutant{n: f.first + len(f.found), file: f.file, function: f.function, line: f.fset.Position(at.Pos()).Line, what: what}
+	m := mutant{n: f.first + len(f.found), file: f.file, function: f.function, line: f.fset.Position(at.Pos()).Line,
+		what: what}
 	for i := 2; slices.ContainsFunc(f.found, func(o mutant) bool { return o.name() == m.name() }); i++ {
 		m.what = fmt.Sprintf("%s #%d", what, i)
 	}

@@ -28,7 +28,8 @@ var allowedText string
 var targets = []target{{
 	dir: "../internal/plan", name: "plan", also: []string{"../internal/oracle"},
 	checks: []string{"never", "oracle"}, deep: []string{"never"}, decides: "(outcome, bool)",
-	flags: []string{"-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=0s"}, random: "^TestProperties$", randomFlags: []string{"-rapid.checks=20"},
+	flags: []string{"-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=0s"}, random: "^TestProperties$",
+	randomFlags: []string{"-rapid.checks=20"},
 }}
 
 func main() {

@@ -226,7 +226,8 @@ func (l *lab) notice(file, by string) {
 
 // command runs a test binary with a processor of its own.
 func (l *lab) command(ctx context.Context, args []string, env string) *exec.Cmd {
-	args = slices.Concat([]string{"-c", `ulimit -t "$0" && exec "$@"`, allowance, l.binary}, args, l.flags, []string{"-test.failfast", "-test.timeout=0"})
+	args = slices.Concat([]string{"-c", `ulimit -t "$0" && exec "$@"`, allowance, l.binary}, args, l.flags,
+		[]string{"-test.failfast", "-test.timeout=0"})
 	cmd := exec.CommandContext(ctx, "sh", args...)
 	cmd.Dir = l.dir
 	cmd.Env = append(os.Environ(), env, "GOMAXPROCS=1")
@@ -285,7 +286,8 @@ func killer(out string) string {
 }
 
 // all shows mutants to the tests, on as many cores as there are, and hands on what became of them in their order.
-func (l *lab) all(ctx context.Context, cores int, mutants []mutant, lives func(mutant) bool, tell func(mutant, string)) error {
+func (l *lab) all(ctx context.Context, cores int, mutants []mutant, lives func(mutant) bool,
+	tell func(mutant, string)) error {
 	by := make([]chan string, len(mutants))
 	for i := range by {
 		by[i] = make(chan string, 1)

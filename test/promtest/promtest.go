@@ -94,7 +94,8 @@ func find(tb testing.TB) string {
 	tb.Helper()
 	path, err := exec.LookPath("prometheus")
 	if err != nil {
-		testneed.Missing(tb, "prometheus is needed and not installed (Debian: apt-get install --no-install-recommends prometheus)")
+		testneed.Missing(tb,
+			"prometheus is needed and not installed (Debian: apt-get install --no-install-recommends prometheus)")
 	}
 	return path
 }
@@ -108,7 +109,8 @@ func (s *Server) run(tb testing.TB, binary, config, data string) error {
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	var log output
-	cmd := exec.Command(binary, "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address="+address, "--log.level=warn")
+	cmd := exec.Command(binary, "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address="+address,
+		"--log.level=warn")
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
 		return err

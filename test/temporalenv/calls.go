@@ -53,7 +53,8 @@ type recorder struct {
 // else counts as mutating, so that a method added to the API is not overlooked.
 func reading(method string) bool {
 	return slices.ContainsFunc([]string{
-		"Count", "Describe", "Fetch", "Get", "List", "Poll", "Query", "Record", "Respond", "Scan", "Shutdown", "Validate",
+		"Count", "Describe", "Fetch", "Get", "List", "Poll", "Query", "Record", "Respond", "Scan", "Shutdown",
+		"Validate",
 	}, func(prefix string) bool { return strings.HasPrefix(method, prefix) })
 }
 

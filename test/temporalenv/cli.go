@@ -26,7 +26,8 @@ func startCLI(opts Options) (*cliServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", strconv.Itoa(port), "--log-level", "error"}
+	args := []string{"server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", strconv.Itoa(port),
+		"--log-level", "error"}
 	for _, setting := range []string{ // names as that release writes them: it tells capitals apart
 		"matching.wv.VersionDrainageStatusVisibilityGracePeriod=" + quoted(opts.Drainage),
 		"matching.wv.VersionDrainageStatusRefreshInterval=" + quoted(opts.Drainage),

@@ -94,8 +94,9 @@ func (n *Namespace) BeforeForward(hook Hook) (remove func()) {
 // deployments, and everything else is up before them.
 func (n *Namespace) usable(ctx context.Context) error {
 	resp, err := n.Service().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
-		Namespace:     n.name,
-		TaskQueue:     &taskqueuepb.TaskQueue{Name: primitives.PerNSWorkerTaskQueue, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
+		Namespace: n.name,
+		TaskQueue: &taskqueuepb.TaskQueue{Name: primitives.PerNSWorkerTaskQueue,
+			Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
 		TaskQueueType: enumspb.TASK_QUEUE_TYPE_WORKFLOW,
 	})
 	if err != nil {
@@ -126,14 +127,16 @@ func (n *Namespace) LogOwnWorkflows(t testing.TB) {
 		})
 		t.Logf("%s since %s, error %v: pending activities %v, workflow task %v", e.GetExecution().GetWorkflowId(),
 			e.GetStartTime().AsTime().Format(time.TimeOnly), err, d.GetPendingActivities(), d.GetPendingWorkflowTask())
-		h, err := n.Service().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
-			Namespace: n.name, Execution: e.GetExecution(), MaximumPageSize: 30,
-		})
+		h, err := n.Service().GetWorkflowExecutionHistoryReverse(ctx,
+			&workflowservice.GetWorkflowExecutionHistoryReverseRequest{
+				Namespace: n.name, Execution: e.GetExecution(), MaximumPageSize: 30,
+			})
 		if err != nil {
 			t.Logf("  history: %v", err)
 		}
 		for _, event := range h.GetHistory().GetEvents() {
-			t.Logf("  %s %d %s", event.GetEventTime().AsTime().Format(time.TimeOnly), event.GetEventId(), event.GetEventType())
+			t.Logf("  %s %d %s", event.GetEventTime().AsTime().Format(time.TimeOnly), event.GetEventId(),
+				event.GetEventType())
 		}
 	}
 }

@@ -170,7 +170,8 @@ func (f *Fleet) environ(object string, vars []corev1.EnvVar) (environment, error
 			}
 			secret, ok := f.cfg.Secrets[namespace+"/"+ref.Name][ref.Key]
 			if !ok {
-				return nil, fmt.Errorf("environment %s: no secret %s/%s with key %s", v.Name, namespace, ref.Name, ref.Key)
+				return nil, fmt.Errorf("environment %s: no secret %s/%s with key %s", v.Name, namespace, ref.Name,
+					ref.Key)
 			}
 			value = secret
 		}

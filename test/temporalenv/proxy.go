@@ -57,7 +57,8 @@ func startProxy(opts Options, backend *grpc.ClientConn) (*proxyServer, error) {
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		// The SDK pings more often than gRPC allows by default; the real frontend allows it too.
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second,
+			PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(p.intercept),
 		grpc.UnknownServiceHandler(p.passOn),
 	}
@@ -76,7 +77,8 @@ func (p *proxyServer) stop() {
 }
 
 // intercept serves every call of the workflow service: hooks, faults, forwarding, recording.
-func (p *proxyServer) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, forward grpc.UnaryHandler) (any, error) {
+func (p *proxyServer) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+	forward grpc.UnaryHandler) (any, error) {
 	method := info.FullMethod[strings.LastIndexByte(info.FullMethod, '/')+1:]
 	call := Call{Method: method, Namespace: namespaceOf(req), Time: time.Now()}
 	request, _ := req.(proto.Message)

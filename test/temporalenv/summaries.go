@@ -20,7 +20,8 @@ func (n *Namespace) SyncDrained(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	defer c.Close()
-	list, err := n.Service().ListWorkerDeployments(ctx, &workflowservice.ListWorkerDeploymentsRequest{Namespace: n.name})
+	list, err := n.Service().ListWorkerDeployments(ctx,
+		&workflowservice.ListWorkerDeploymentsRequest{Namespace: n.name})
 	if err != nil {
 		return nil, fmt.Errorf("list worker deployments: %w", err)
 	}
@@ -37,7 +38,8 @@ func (n *Namespace) SyncDrained(ctx context.Context) ([]string, error) {
 				continue
 			}
 			id := summary.GetDeploymentVersion().GetBuildId()
-			answer, err := c.QueryWorkflow(ctx, workerdeployment.GenerateVersionWorkflowID(one.GetName(), id), "", workerdeployment.QueryDescribeVersion)
+			answer, err := c.QueryWorkflow(ctx, workerdeployment.GenerateVersionWorkflowID(one.GetName(), id), "",
+				workerdeployment.QueryDescribeVersion)
 			if err != nil {
 				return told, fmt.Errorf("query %s of %s: %w", id, one.GetName(), err)
 			}
@@ -49,12 +51,15 @@ func (n *Namespace) SyncDrained(ctx context.Context) ([]string, error) {
 			if state.GetDrainageInfo().GetStatus() != enumspb.VERSION_DRAINAGE_STATUS_DRAINED {
 				continue
 			}
-			err = c.SignalWorkflow(ctx, workerdeployment.GenerateDeploymentWorkflowID(one.GetName()), "", workerdeployment.SyncVersionSummarySignal,
-				&deploymentspb.WorkerDeploymentVersionSummary{
-					Version: one.GetName() + "." + id, CreateTime: state.GetCreateTime(), DrainageInfo: state.GetDrainageInfo(),
-					RoutingUpdateTime: state.GetRoutingUpdateTime(), CurrentSinceTime: state.GetCurrentSinceTime(), RampingSinceTime: state.GetRampingSinceTime(),
+			err = c.SignalWorkflow(ctx, workerdeployment.GenerateDeploymentWorkflowID(one.GetName()), "",
+				workerdeployment.SyncVersionSummarySignal, &deploymentspb.WorkerDeploymentVersionSummary{
+					Version: one.GetName() + "." + id, CreateTime: state.GetCreateTime(),
+					DrainageInfo:      state.GetDrainageInfo(),
+					RoutingUpdateTime: state.GetRoutingUpdateTime(), CurrentSinceTime: state.GetCurrentSinceTime(),
+					RampingSinceTime:    state.GetRampingSinceTime(),
 					FirstActivationTime: state.GetFirstActivationTime(), LastCurrentTime: state.GetLastCurrentTime(),
-					LastDeactivationTime: state.GetLastDeactivationTime(), Status: state.GetStatus(), ComputeConfig: state.GetComputeConfig(),
+					LastDeactivationTime: state.GetLastDeactivationTime(), Status: state.GetStatus(),
+					ComputeConfig: state.GetComputeConfig(),
 				})
 			if err != nil {
 				return told, fmt.Errorf("signal %s: %w", one.GetName(), err)

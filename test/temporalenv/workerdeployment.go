@@ -70,7 +70,8 @@ func NewWorkerDeployment(t *testing.T, server *Server, images map[string]Image, 
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
-	ns, err := server.Namespace(ctx, fmt.Sprintf("%s-%d", notInNames.ReplaceAllString(strings.ToLower(t.Name()), "-"), namespaces.Add(1)), settings...)
+	ns, err := server.Namespace(ctx, fmt.Sprintf("%s-%d", notInNames.ReplaceAllString(strings.ToLower(t.Name()), "-"),
+		namespaces.Add(1)), settings...)
 	require.NoError(t, err)
 	c, err := ns.Client(ctx)
 	require.NoError(t, err)
@@ -82,7 +83,8 @@ func NewWorkerDeployment(t *testing.T, server *Server, images map[string]Image, 
 			ns.LogOwnWorkflows(t)
 		}
 	})
-	return &WorkerDeployment{T: t, Ctx: ctx, NS: ns, Service: ns.Service(), Client: c, Fleet: fleet, Images: images, Up: map[string]string{}}
+	return &WorkerDeployment{T: t, Ctx: ctx, NS: ns, Service: ns.Service(), Client: c, Fleet: fleet, Images: images,
+		Up: map[string]string{}}
 }
 
 // Version names a version of the worker deployment.
@@ -121,9 +123,10 @@ func (d *WorkerDeployment) Start(image string, builds ...string) {
 	d.Apply()
 	for _, b := range builds {
 		d.Eventually(func(ctx context.Context) error {
-			is, err := d.Service.DescribeWorkerDeploymentVersion(ctx, &workflowservice.DescribeWorkerDeploymentVersionRequest{
-				Namespace: d.NS.Name(), DeploymentVersion: Version(b),
-			})
+			is, err := d.Service.DescribeWorkerDeploymentVersion(ctx,
+				&workflowservice.DescribeWorkerDeploymentVersionRequest{
+					Namespace: d.NS.Name(), DeploymentVersion: Version(b),
+				})
 			if err != nil {
 				return err
 			}
@@ -165,7 +168,8 @@ func (d *WorkerDeployment) Eventually(check func(context.Context) error) {
 // Count counts the workflows that a visibility query finds.
 func (d *WorkerDeployment) Count(query string) int64 {
 	d.T.Helper()
-	resp, err := d.Service.CountWorkflowExecutions(d.Ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: d.NS.Name(), Query: query})
+	resp, err := d.Service.CountWorkflowExecutions(d.Ctx,
+		&workflowservice.CountWorkflowExecutionsRequest{Namespace: d.NS.Name(), Query: query})
 	require.NoError(d.T, err)
 	return resp.GetCount()
 }

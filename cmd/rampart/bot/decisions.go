@@ -37,10 +37,12 @@ func (f *recordingFlags) addRecording(cmd *cobra.Command) {
 	fs.StringVar(&f.file, "decision-log", "",
 		"file that each new decision is added to, as a line of JSON; - is standard output")
 	fs.StringArrayVar(&f.masks, "decision-mask", nil,
-		"JSON pointer of what else to mask in decisions, such as /input/deployment/metadata/labels/owner; * is any segment; repeatable")
+		"JSON pointer of what else to mask in decisions, such as /input/deployment/metadata/labels/owner; * is any "+
+			"segment; repeatable")
 	fs.BoolVar(&f.record, "record-decisions", false, "keep decisions in the repository, below --decision-ref")
 	f.retention = cmdutil.Days(auditlog.DefaultRetention)
-	fs.Var(&f.retention, "decision-retention", "how long decisions are kept in the repository, such as 400d; 0: forever")
+	fs.Var(&f.retention, "decision-retention",
+		"how long decisions are kept in the repository, such as 400d; 0: forever")
 	cmdutil.AddDecisionRef(cmd, &f.ref)
 }
 
@@ -51,7 +53,8 @@ const (
 )
 
 // recordDecisions gives the bot a log where the flags ask for one. close writes what waits, for as long as it is given.
-func recordDecisions(a *cmdutil.App, bot *reconcile.Reconciler, f recordingFlags, repository cmdutil.RepositoryFlags) (close func(time.Duration) error, err error) {
+func recordDecisions(a *cmdutil.App, bot *reconcile.Reconciler, f recordingFlags,
+	repository cmdutil.RepositoryFlags) (close func(time.Duration) error, err error) {
 	masker, err := mask.New(f.masks...)
 	if err != nil {
 		return nil, fmt.Errorf("--decision-mask: %w", err)
@@ -127,7 +130,8 @@ func documentOf(d *rollout.Decision) (json.RawMessage, error) {
 // writeDecisions opens the refs of decisions to write to, and gives the folder beside their mirror.
 func writeDecisions(a *cmdutil.App, ref string, f cmdutil.RepositoryFlags) (*gitops.Archive, string, error) {
 	if ref == "refs/heads/"+f.Branch {
-		return nil, "", fmt.Errorf("--decision-ref %s is the branch of the specs: decisions need refs of their own", ref)
+		return nil, "", fmt.Errorf("--decision-ref %s is the branch of the specs: decisions need refs of their own",
+			ref)
 	}
 	hooks, err := a.Faults()
 	if err != nil {

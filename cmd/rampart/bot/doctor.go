@@ -36,14 +36,15 @@ func doctorCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what the bot needs: repository, policies, Temporal, forge, cluster",
-		Long: `Doctor takes the flags of rampart run that say where things are, and checks, in this order, what a bot with these flags
-needs: that a commit can be signed; that the repository can be read, and pushed to; that its configuration, specs and
-policies can be used; that each Temporal answers, lets the bot change worker deployments, and whether its release lacks
-something; that the forge accepts the token, that this may do what the bot does, and that the branches are protected and take its
-pushes; with --webhook-url, that a webhook of the repository leads there, and that its last delivery arrived; that the
-clock agrees with the Git server's, where that is asked over HTTP; and with --kubeconfig, that the cluster has the custom
-resource definitions, without the in-cluster worker controller beside them. Each line says what is so, and what to do where
-something is wrong; a check that fails keeps no other from being made. It changes nothing.
+		Long: `Doctor takes the flags of rampart run that say where things are, and checks, in this order, what a
+bot with these flags needs: that a commit can be signed; that the repository can be read, and pushed to; that its
+configuration, specs and policies can be used; that each Temporal answers, lets the bot change worker deployments,
+and whether its release lacks something; that the forge accepts the token, that this may do what the bot does, and
+that the branches are protected and take its pushes; with --webhook-url, that a webhook of the repository leads
+there, and that its last delivery arrived; that the clock agrees with the Git server's, where that is asked over
+HTTP; and with --kubeconfig, that the cluster has the custom resource definitions, without the in-cluster worker
+controller beside them. Each line says what is so, and what to do where something is wrong; a check that fails keeps
+no other from being made. It changes nothing.
 
 Forges tell their webhooks to those who administer the repository, and not all tell how deliveries went. Exit code 1 if
 a check failed; a warning fails none.`,
@@ -144,7 +145,8 @@ func (d *doctor) signs(ctx context.Context) {
 	}
 	switch {
 	case err != nil:
-		d.fail(name, err.Error(), "check --signing-key, --signing-passphrase-file and --allowed-signers: docs/operations.md")
+		d.fail(name, err.Error(),
+			"check --signing-key, --signing-passphrase-file and --allowed-signers: docs/operations.md")
 		*flags = cmdutil.SigningFlags{}
 	case flags.Key != "":
 		d.pass(name, "a trial was signed with %s", flags.Key)
@@ -170,7 +172,8 @@ func (d *doctor) content(ctx context.Context) (world rollout.World, err error) {
 		return world, nil
 	}
 	defer func() { err = errors.Join(err, closeRepo()) }()
-	planner, err := d.NewPlanner(cmdutil.PlannerPorts{Source: d.NarrowSpecSource(repo), Observer: pool, Judges: judges, Pods: nil}, d.server)
+	planner, err := d.NewPlanner(cmdutil.PlannerPorts{Source: d.NarrowSpecSource(repo), Observer: pool, Judges: judges,
+		Pods: nil}, d.server)
 	if err != nil {
 		return world, err
 	}
@@ -193,16 +196,19 @@ func (d *doctor) content(ctx context.Context) (world rollout.World, err error) {
 // unreadable says that the repository cannot be read. The status of an environment is applied unless that says not.
 func (d *doctor) unreadable(err error) {
 	d.applied = true
-	d.fail("repository", err.Error(), cmp.Or(cmdutil.Hint(err), "check --repo, --branch and the flags with its credentials: docs/operations.md"))
+	d.fail("repository", err.Error(), cmp.Or(cmdutil.Hint(err),
+		"check --repo, --branch and the flags with its credentials: docs/operations.md"))
 }
 
 // pushes checks that commits can be pushed.
 func (d *doctor) pushes(ctx context.Context, repo *gitops.Repository) {
 	if err := repo.MayPush(ctx); err != nil {
-		d.fail("push", err.Error(), cmp.Or(cmdutil.Hint(err), "let these credentials write to the repository: docs/operations.md"))
+		d.fail("push", err.Error(), cmp.Or(cmdutil.Hint(err),
+			"let these credentials write to the repository: docs/operations.md"))
 		return
 	}
-	d.pass("push", "the server takes pushes by these credentials; whether it protects branch %s shows with the first one", d.repository.Branch)
+	d.pass("push", "the server takes pushes by these credentials; whether it protects branch %s shows with the "+
+		"first one", d.repository.Branch)
 }
 
 // specs checks the configuration and the specs.
@@ -229,7 +235,8 @@ func (d *doctor) specs(world rollout.World) {
 	case len(wrong) > 0:
 		d.fail("specs", cmdutil.JoinFirst(wrong, 3), "rampart validate, in a checkout, says all that is wrong")
 	case deployments == 0:
-		d.warn("specs", said, "a spec is a YAML file with kind: "+v1alpha1.KindTemporalWorkerDeployment+" and apiVersion: "+v1alpha1.TemporalAPIVersion)
+		d.warn("specs", said, "a spec is a YAML file with kind: "+v1alpha1.KindTemporalWorkerDeployment+
+			" and apiVersion: "+v1alpha1.TemporalAPIVersion)
 	case warnings > 0:
 		d.warn("specs", fmt.Sprintf("%s, warnings: %d", said, warnings), "rampart validate, in a checkout, says which")
 	default:
@@ -250,7 +257,8 @@ func (d *doctor) rules(world rollout.World, judges *cmdutil.Judges) {
 	}
 	slices.Sort(wrong)
 	if wrong = slices.Compact(wrong); len(wrong) > 0 {
-		d.fail("policies", cmdutil.JoinFirst(wrong, 3), "rampart policy check, in a checkout, says all that is wrong; until it is mended every raise is held")
+		d.fail("policies", cmdutil.JoinFirst(wrong, 3),
+			"rampart policy check, in a checkout, says all that is wrong; until it is mended every raise is held")
 		return
 	}
 	d.pass("policies", "those of each environment can be used")
@@ -267,7 +275,8 @@ func (d *doctor) temporal(ctx context.Context, pool *temporal.Pool, decided []*r
 		if s.Spec == nil {
 			continue // it is wrong, and that was said
 		}
-		if state := report.StateOf(one.Proposal, one.Plan); state.Stalled && slices.Contains(inRepository, state.Reason) {
+		if state := report.StateOf(one.Proposal, one.Plan); state.Stalled &&
+			slices.Contains(inRepository, state.Reason) {
 			d.fail(s.Deployment.String(), state.Message, "rampart explain "+s.Deployment.String())
 		}
 		connection := plan.ConnectionOf(s)
@@ -275,7 +284,8 @@ func (d *doctor) temporal(ctx context.Context, pool *temporal.Pool, decided []*r
 			continue
 		}
 		address := cmp.Or(d.server.Address, connection.Spec.HostPort)
-		name := fmt.Sprintf("Temporal %s, namespace %s, by %s", address, plan.TemporalNamespace(s), connection.Ref().In(s.Deployment.Namespace))
+		name := fmt.Sprintf("Temporal %s, namespace %s, by %s", address, plan.TemporalNamespace(s),
+			connection.Ref().In(s.Deployment.Namespace))
 		now := check{Check: name, Verdict: checkPassed, Found: "answers"}
 		if _, done := tried[name]; !done && s.Observation.Problem == nil {
 			tried[name] = pool.MayChange(ctx, *connection, plan.TemporalNamespace(s))
@@ -283,7 +293,8 @@ func (d *doctor) temporal(ctx context.Context, pool *temporal.Pool, decided []*r
 		switch o := s.Observation; {
 		case o.Problem != nil:
 			now.Verdict, now.Found = checkFailed, s.Deployment.String()+": "+o.Problem.Message
-			now.Do = "check the connection's address, credentials and namespace, and that this machine reaches it: docs/operations.md"
+			now.Do = "check the connection's address, credentials and namespace, and that this machine reaches it: " +
+				"docs/operations.md"
 		case tried[name] != nil:
 			now.Verdict, now.Found = checkFailed, tried[name].Error()
 			now.Do = "give the bot's credentials the right to write to the namespace: docs/operations.md"
@@ -307,7 +318,8 @@ func (d *doctor) temporal(ctx context.Context, pool *temporal.Pool, decided []*r
 }
 
 // inRepository are the reasons that only a change of the repository ends.
-var inRepository = []rollout.Reason{rollout.InvalidSpec, rollout.InvalidConfiguration, rollout.ConnectionNotFound, rollout.TemporalConnectionNotFound}
+var inRepository = []rollout.Reason{rollout.InvalidSpec, rollout.InvalidConfiguration, rollout.ConnectionNotFound,
+	rollout.TemporalConnectionNotFound}
 
 // clock compares the clock with that of the Git server, where that is asked over HTTP.
 func (d *doctor) clock(ctx context.Context) {
@@ -343,7 +355,8 @@ func (d *doctor) clock(ctx context.Context) {
 		off, how = ahead, "ahead of"
 	}
 	if off > rollout.ClockTolerance {
-		d.warn("clock", fmt.Sprintf("this machine is %s %s %s", off.Round(time.Second), how, at.Host), "have both take the time from NTP: pauses, windows and the age of what was read are measured by this clock")
+		d.warn("clock", fmt.Sprintf("this machine is %s %s %s", off.Round(time.Second), how, at.Host),
+			"have both take the time from NTP: pauses, windows and the age of what was read are measured by this clock")
 		return
 	}
 	d.pass("clock", "agrees with that of %s to %s", at.Host, rollout.ClockTolerance)
@@ -372,26 +385,34 @@ func (d *doctor) cluster(ctx context.Context, f cmdutil.ClusterFlags) {
 	}
 	switch {
 	case !d.applied:
-		d.pass(name, "no environment has its status applied (status: Off), so that it needs no custom resource definitions")
+		d.pass(name,
+			"no environment has its status applied (status: Off), so that it needs no custom resource definitions")
 	case len(of[cluster.WithSubresource]) > 0:
-		d.fail(name, "definitions with a status subresource, as the in-cluster worker controller's are, drop the status from Git: "+cmdutil.JoinFirst(of[cluster.WithSubresource], len(found)),
-			"stop that controller, then rampart crds --install --replace-controller; or set status: Off in rampart.yaml")
+		d.fail(name, "definitions with a status subresource, as the in-cluster worker controller's are, drop the "+
+			"status from Git: "+cmdutil.JoinFirst(of[cluster.WithSubresource], len(found)),
+			"stop that controller, then rampart crds --install --replace-controller; or set status: Off in "+
+				"rampart.yaml")
 	case len(of[cluster.Missing]) > 0:
-		d.fail(name, "custom resource definitions are missing: "+cmdutil.JoinFirst(of[cluster.Missing], len(found)), "rampart crds --install, or status: Off in rampart.yaml")
+		d.fail(name, "custom resource definitions are missing: "+cmdutil.JoinFirst(of[cluster.Missing], len(found)),
+			"rampart crds --install, or status: Off in rampart.yaml")
 	case len(of[cluster.Newer]) > 0:
-		d.warn(name, fmt.Sprintf("custom resource definitions are of release %s, later than this one: %s", later, cmdutil.JoinFirst(of[cluster.Newer], len(found))),
+		d.warn(name, fmt.Sprintf("custom resource definitions are of release %s, later than this one: %s", later,
+			cmdutil.JoinFirst(of[cluster.Newer], len(found))),
 			"run rampart "+later+" here")
 	case len(of[cluster.Different]) > 0:
-		d.warn(name, "custom resource definitions are not those of this release: "+cmdutil.JoinFirst(of[cluster.Different], len(found)), "rampart crds --install")
+		d.warn(name, "custom resource definitions are not those of this release: "+
+			cmdutil.JoinFirst(of[cluster.Different], len(found)), "rampart crds --install")
 	default:
 		d.pass(name, "%s has the custom resource definitions of this release", c.Host)
 	}
 	running, err := c.Controllers(ctx)
 	switch {
 	case err != nil:
-		d.warn("controller", err.Error(), "let the kubeconfig's user list deployments, so that a running in-cluster worker controller is found")
+		d.warn("controller", err.Error(),
+			"let the kubeconfig's user list deployments, so that a running in-cluster worker controller is found")
 	case len(running) > 0:
-		d.fail("controller", "the in-cluster worker controller runs, and works on the same objects: "+strings.Join(running, ", "), "scale it to 0 before the bot writes")
+		d.fail("controller", "the in-cluster worker controller runs, and works on the same objects: "+
+			strings.Join(running, ", "), "scale it to 0 before the bot writes")
 	default:
 		d.pass("controller", "no in-cluster worker controller runs")
 	}
@@ -426,7 +447,8 @@ func (d *doctor) tell(ctx context.Context, format string) error {
 		}
 	}
 	if failed > 0 {
-		return &cmdutil.ExitError{Code: cmdutil.ExitFailure, Err: fmt.Errorf("%d of %d checks failed", failed, len(d.checks))}
+		return &cmdutil.ExitError{Code: cmdutil.ExitFailure,
+			Err: fmt.Errorf("%d of %d checks failed", failed, len(d.checks))}
 	}
 	return nil
 }

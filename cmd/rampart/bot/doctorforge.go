@@ -125,12 +125,15 @@ func (d *doctor) branch(ctx context.Context, ask forge.Checker, branch string) {
 		d.pass(name, "is not there yet: the first push makes it")
 	case !is.MayPush && is.Protected:
 		d.warn(name, "is protected, and the forge does not let this account push to it",
-			"let the bot bypass the rule, give it a branch of its own (output.branch in rampart.yaml), or have its commits proposed: docs/forges.md")
+			"let the bot bypass the rule, give it a branch of its own (output.branch in rampart.yaml), or have its "+
+				"commits proposed: docs/forges.md")
 	case !is.MayPush:
-		d.fail(name, "the forge does not let this account push to it", "make the account a collaborator with the right to write")
+		d.fail(name, "the forge does not let this account push to it",
+			"make the account a collaborator with the right to write")
 	case is.Protected:
 		d.pass(name, "is protected, and lets this account push")
 	default:
-		d.warn(name, "is not protected: everyone who may push to it can move traffic", "protect it, and let the bot push: docs/guides/protected-output.md")
+		d.warn(name, "is not protected: everyone who may push to it can move traffic",
+			"protect it, and let the bot push: docs/guides/protected-output.md")
 	}
 }

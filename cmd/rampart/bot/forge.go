@@ -40,16 +40,20 @@ func addForge(a *cmdutil.App, cmd *cobra.Command, f *forgeFlags) {
 		kinds = append(kinds, string(k))
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.kind, "forge", "", "where proposals are reviewed: "+strings.Join(kinds, ", ")+" (default: by the host of --repo, else none)")
+	fs.StringVar(&f.kind, "forge", "", "where proposals are reviewed: "+strings.Join(kinds, ", ")+
+		" (default: by the host of --repo, else none)")
 	fs.StringVar(&f.url, "forge-url", "", "address of the forge, where --repo does not tell it")
-	fs.StringVar(&f.tokenFile, "forge-token-file", "", "file with the forge's token (or "+variableForgeToken+"; default: the one for Git)")
+	fs.StringVar(&f.tokenFile, "forge-token-file", "",
+		"file with the forge's token (or "+variableForgeToken+"; default: the one for Git)")
 	cmdutil.CompleteFlag(cmd, "forge", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
 	cmdutil.CompleteFlag(cmd, "forge-url", cobra.NoFileCompletions)
 }
 
 // newProposer proposes on the forge of a repository.
-func newProposer(a *cmdutil.App, on forge.Forge, repository cmdutil.RepositoryFlags, repo *gitops.Repository, judges *cmdutil.Judges) reconcile.Proposer {
-	return pullrequest.New(pullrequest.Config{Branches: repo, Forge: on, Base: repository.Branch, Edit: render.Proposed, Same: render.SameProposal, Title: proposalTitle, Body: proposalBody(judges), Commit: commitText,
+func newProposer(a *cmdutil.App, on forge.Forge, repository cmdutil.RepositoryFlags, repo *gitops.Repository,
+	judges *cmdutil.Judges) reconcile.Proposer {
+	return pullrequest.New(pullrequest.Config{Branches: repo, Forge: on, Base: repository.Branch, Edit: render.Proposed,
+		Same: render.SameProposal, Title: proposalTitle, Body: proposalBody(judges), Commit: commitText,
 		Now: a.Now, Log: a.Log, LookEvery: lookEvery})
 }
 
@@ -69,7 +73,8 @@ func locateForge(a *cmdutil.App, f forgeFlags, repository cmdutil.RepositoryFlag
 }
 
 // openForge is where proposals are reviewed. A host of an unknown kind has none, unless a flag asks for one.
-func openForge(a *cmdutil.App, f forgeFlags, repository cmdutil.RepositoryFlags) (on forge.Forge, at forge.Repository, err error) {
+func openForge(a *cmdutil.App, f forgeFlags, repository cmdutil.RepositoryFlags) (
+	on forge.Forge, at forge.Repository, err error) {
 	kind := forge.Kind(f.kind)
 	if kind != "" && !slices.Contains(forge.Kinds(), kind) {
 		return nil, at, fmt.Errorf("--forge %q: there is github, gitlab, gitea and none", f.kind)
@@ -92,7 +97,8 @@ func openForge(a *cmdutil.App, f forgeFlags, repository cmdutil.RepositoryFlags)
 	}
 	if at.Kind != forge.KindNone && token == nil {
 		if kind == "" {
-			return forge.None{}, forge.Repository{}, nil // told by the host alone: branches are pushed with a key, and nothing is opened
+			// told by the host alone: branches are pushed with a key, and nothing is opened
+			return forge.None{}, forge.Repository{}, nil
 		}
 		return nil, at, fmt.Errorf("--forge %s needs a token: --forge-token-file or %s", kind, variableForgeToken)
 	}
@@ -120,12 +126,13 @@ func forgeClient(a *cmdutil.App, f cmdutil.RepositoryFlags) (*http.Client, error
 	if err != nil {
 		return nil, err
 	}
-	return &http.Client{Transport: &http.Transport{Proxy: proxy, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second,
-		IdleConnTimeout: 90 * time.Second, TLSClientConfig: trusted}}, nil
+	return &http.Client{Transport: &http.Transport{Proxy: proxy, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second, TLSClientConfig: trusted}}, nil
 }
 
 // forgeToken is the forge's own token, else that of Git: a GitHub App's, or one that is given. Nil: there is none.
-func forgeToken(a *cmdutil.App, f forgeFlags, repository cmdutil.RepositoryFlags, client *http.Client) (func(context.Context) (string, error), error) {
+func forgeToken(a *cmdutil.App, f forgeFlags, repository cmdutil.RepositoryFlags,
+	client *http.Client) (func(context.Context) (string, error), error) {
 	if own := a.Secret(f.tokenFile, variableForgeToken); own != nil {
 		return own, nil
 	}

@@ -33,7 +33,8 @@ func commitText(env v1alpha1.Environment, branch, message string) (title, body s
 }
 
 func proposalReport(d *rollout.Decision) report.ProposalReport {
-	return report.ProposalReport{Snapshot: d.Snapshot, Proposal: d.Proposal, Plan: d.Plan, Asked: d.Plan.Review.Held, Scope: d.Plan.Review.Scope}
+	return report.ProposalReport{Snapshot: d.Snapshot, Proposal: d.Proposal, Plan: d.Plan, Asked: d.Plan.Review.Held,
+		Scope: d.Plan.Review.Scope}
 }
 
 // explained says rule by rule why policy says what it says of what is proposed.

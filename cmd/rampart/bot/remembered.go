@@ -39,7 +39,8 @@ func newKeeper(a *cmdutil.App, f botFlags, repo *gitops.Repository, bot *reconci
 	if f.once {
 		parts = parts[:1]
 	}
-	k := &keeper{App: a, last: a.Now(), file: remember.File{Path: filepath.Join(dir, "remembered", hex.EncodeToString(sum[:8])),
+	k := &keeper{App: a, last: a.Now(), file: remember.File{Path: filepath.Join(dir, "remembered",
+		hex.EncodeToString(sum[:8])),
 		Key: thisProgram() + " " + f.settings, Parts: parts}}
 	if err := k.file.Load(); err != nil {
 		a.Log.Warn("what an earlier run knew is not used", "error", err)

@@ -39,33 +39,37 @@ func runCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the bot: read, decide, commit, route",
-		Long: `Run reads the branch of --repo and Temporal, decides, commits manifests, routing and status to the repository, and moves
-Temporal's routing; then again, every --interval or when the next step is due. It keeps nothing but a mirror, and what saves the
-next run work, in the cache folder, which may be deleted at any time. It may be killed at any moment: the next run goes on from
-what Git and Temporal say.
+		Long: `Run reads the branch of --repo and Temporal, decides, commits manifests, routing and status to the
+repository, and moves Temporal's routing; then again, every --interval or when the next step is due. It keeps
+nothing but a mirror, and what saves the next run work, in the cache folder, which may be deleted at any time. It
+may be killed at any moment: the next run goes on from what Git and Temporal say.
 
-Errors are logged and tried again after a pause; they do not end the loop, but for one: a repository that refuses the bot's
-credentials, or is gone, for --refused-grace is not the bot's own any more, so it touches nothing and exits with code 1. SIGINT and SIGTERM let the cycle under
-way finish, for up to 10 seconds, and end the loop with exit code 0; a second signal ends it at once. With --once one
-cycle is run: exit code 0 if all of it worked, 1 if not, 130 or 143 if it was interrupted.
+Errors are logged and tried again after a pause; they do not end the loop, but for one: a repository that refuses
+the bot's credentials, or is gone, for --refused-grace is not the bot's own any more, so it touches nothing and
+exits with code 1. SIGINT and SIGTERM let the cycle under way finish, for up to 10 seconds, and end the loop with
+exit code 0; a second signal ends it at once. With --once one cycle is run: exit code 0 if all of it worked, 1 if
+not, 130 or 143 if it was interrupted.
 
 With --decision-log each new decision is added to a file, as a line of JSON with what policies saw and said; with
 --record-decisions it is kept in the repository too, on a ref for each month, for rampart history and rampart explain.
 Values of environment variables, and what looks like a credential, are masked.
 
-What wants approval is proposed: on a branch rampart/ENVIRONMENT/NAMESPACE/NAME that changes routing.yaml and nothing else, and in
-a pull request where there is a forge (--forge). Merging it, or rampart approve, lets it go on; closing it, or rampart reject,
-holds the worker deployment where it is.
+What wants approval is proposed: on a branch rampart/ENVIRONMENT/NAMESPACE/NAME that changes routing.yaml and
+nothing else, and in a pull request where there is a forge (--forge). Merging it, or rampart approve, lets it go on;
+closing it, or rampart reject, holds the worker deployment where it is.
 
-With --webhook-address it listens for webhooks of GitHub, GitLab, Gitea and Forgejo too, and looks at once when one says that
-something happened; --interval stays as it is, for those that get lost. They are proven by the secrets of
---webhook-secret-file, one a line, or of RAMPART_WEBHOOK_SECRET; without a secret only a loopback address is listened on.
+With --webhook-address it listens for webhooks of GitHub, GitLab, Gitea and Forgejo too, and looks at once when one
+says that something happened; --interval stays as it is, for those that get lost. They are proven by the secrets of
+--webhook-secret-file, one a line, or of RAMPART_WEBHOOK_SECRET; without a secret only a loopback address is
+listened on.
 
-With --metrics-address it answers over HTTP: /healthz while the process runs, /readyz with 200 once a cycle has read Git and Temporal, and with
-503 before that and while the repository refuses the bot. Both show when that was last. /metrics has metrics for Prometheus.
+With --metrics-address it answers over HTTP: /healthz while the process runs, /readyz with 200 once a cycle has read
+Git and Temporal, and with 503 before that and while the repository refuses the bot. Both show when that was last.
+/metrics has metrics for Prometheus.
 
-With --kubeconfig and --env it watches Deployments, ReplicaSets, Pods and warnings in the namespaces of the environment's worker deployments, and writes nothing there: the
-status then says why pods do not start, and policies may look at it. A cluster that is away stops and delays nothing else.
+With --kubeconfig and --env it watches Deployments, ReplicaSets, Pods and warnings in the namespaces of the
+environment's worker deployments, and writes nothing there: the status then says why pods do not start, and policies
+may look at it. A cluster that is away stops and delays nothing else.
 
 HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 		Example: `  rampart run --repo https://git.example.com/team/workers.git --git-token-file /etc/rampart/token
@@ -78,7 +82,8 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 			case repository.URL == "":
 				return errors.New("run needs a repository: --repo URL, or RAMPART_REPO")
 			case grace <= 0:
-				return fmt.Errorf("--refused-grace: must be positive, got %s: how long the repository may refuse the bot before the bot ends", grace)
+				return fmt.Errorf("--refused-grace: must be positive, got %s: how long the repository may refuse the "+
+					"bot before the bot ends", grace)
 			case interval <= 0:
 				return fmt.Errorf("--interval has to be positive, not %s", interval)
 			case once && hooks.address != "":
@@ -107,7 +112,8 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 				most = leaveOnceTime
 			}
 			defer func() { err = errors.Join(err, closeLog(most)) }()
-			l := loop{App: a, bot: bot, interval: interval, bell: webhook.NewBell(), told: map[rollout.Name]rollout.State{}, metrics: metrics}
+			l := loop{App: a, bot: bot, interval: interval, bell: webhook.NewBell(),
+				told: map[rollout.Name]rollout.State{}, metrics: metrics}
 			if once {
 				judges.Refresh(cmd.Context())
 				return l.once(cmd.Context())
@@ -138,7 +144,8 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 	cmd.Flags().BoolVar(&once, "once", false, "run one cycle and exit")
 	cmd.Flags().DurationVar(&interval, "interval", 10*time.Second, "time between cycles")
 	cmd.Flags().DurationVar(&grace, "refused-grace", reconcile.DefaultRefusedGrace,
-		"how long the repository may refuse the bot's credentials, or be gone, until the bot touches nothing any more and exits with an error")
+		"how long the repository may refuse the bot's credentials, or be gone, until the bot touches nothing any "+
+			"more and exits with an error")
 	cmd.Flags().StringVar(&listen, "metrics-address", "", "host:port to answer /metrics, /healthz and /readyz on")
 	return cmd
 }
@@ -289,7 +296,8 @@ func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 // once runs one cycle, and fails where a part of it did.
 func (l *loop) once(ctx context.Context) error {
 	r, err := l.cycle(ctx)
-	for try := 1; err == nil && ctx.Err() == nil && (r.More || r.Again && try == 1) && try < reconcile.MaxTries; try++ { // no other run does the rest
+	// no other run does the rest
+	for try := 1; err == nil && ctx.Err() == nil && (r.More || r.Again && try == 1) && try < reconcile.MaxTries; try++ {
 		r, err = l.cycle(ctx)
 	}
 	switch unread, total := l.unread, l.total; {
@@ -330,7 +338,8 @@ func (l *loop) cycle(ctx context.Context) (reconcile.Report, error) {
 	if len(r.Commits) > 0 || len(r.Failures) > 0 {
 		level = l.Log.InfoContext
 	}
-	level(ctx, "cycle", "looked_at", r.LookedAt, "commits", r.Commits, "failures", len(r.Failures), "took", took.String())
+	level(ctx, "cycle", "looked_at", r.LookedAt, "commits", r.Commits, "failures", len(r.Failures), "took",
+		took.String())
 	return r, err
 }
 
@@ -348,7 +357,8 @@ func (l *loop) tell(ctx context.Context, r reconcile.Report) {
 		for _, env := range r.World.Environments {
 			specs = append(specs, env.Environment.Specs...)
 		}
-		l.Log.WarnContext(ctx, "no worker deployments found: a spec is a YAML file with kind: "+v1alpha1.KindTemporalWorkerDeployment+" and apiVersion: "+
+		l.Log.WarnContext(ctx, "no worker deployments found: a spec is a YAML file with kind: "+
+			v1alpha1.KindTemporalWorkerDeployment+" and apiVersion: "+
 			v1alpha1.TemporalAPIVersion, "specs", strings.Join(specs, ", "))
 	}
 	l.looked = true
@@ -359,7 +369,8 @@ func (l *loop) tell(ctx context.Context, r reconcile.Report) {
 			now.Message = env.Unusable.Message
 		}
 		if was := l.told[key]; was.Message != now.Message && now.Message != "" {
-			l.Log.WarnContext(ctx, "an environment cannot be used as it is: traffic only goes down", "environment", key.Name, "problem", printable.Line(now.Message))
+			l.Log.WarnContext(ctx, "an environment cannot be used as it is: traffic only goes down", "environment",
+				key.Name, "problem", printable.Line(now.Message))
 		} else if was.Message != "" && now.Message == "" {
 			l.Log.InfoContext(ctx, "the environment can be used again", "environment", key.Name)
 		}
@@ -390,7 +401,8 @@ func (l *loop) decided(ctx context.Context, decisions []*rollout.Decision) {
 		case !known:
 			level = l.Log.DebugContext
 		}
-		level(ctx, "state", "deployment", d.Plan.Deployment.String(), "reason", string(state.Reason), "message", printable.Line(state.Message))
+		level(ctx, "state", "deployment", d.Plan.Deployment.String(), "reason", string(state.Reason), "message",
+			printable.Line(state.Message))
 	}
 }
 

@@ -35,8 +35,10 @@ func newCommitStatuses(a *cmdutil.App, f botFlags, repo *gitops.Repository, on l
 		patience = onceStatusPatience
 	}
 	return commitStatuses{
-		writer: commitstatus.NewWriter(commitstatus.WriterConfig{Origins: repo, Forge: on.forge, Link: link, Now: a.Now, Log: a.Log}),
-		reader: commitstatus.NewReader(commitstatus.ReaderConfig{Commits: repo, Forge: on.forge, Where: on.at.URL(), Patience: patience, Now: a.Now, Log: a.Log}),
+		writer: commitstatus.NewWriter(commitstatus.WriterConfig{Origins: repo, Forge: on.forge, Link: link, Now: a.Now,
+			Log: a.Log}),
+		reader: commitstatus.NewReader(commitstatus.ReaderConfig{Commits: repo, Forge: on.forge, Where: on.at.URL(),
+			Patience: patience, Now: a.Now, Log: a.Log}),
 	}
 }
 

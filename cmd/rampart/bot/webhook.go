@@ -23,15 +23,18 @@ type webhookFlags struct {
 
 func (f *webhookFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.address, "webhook-address", "", "host:port to listen on for webhooks, which make the bot look at once")
+	fs.StringVar(&f.address, "webhook-address", "",
+		"host:port to listen on for webhooks, which make the bot look at once")
 	fs.StringVar(&f.path, "webhook-path", "/webhook", "path that webhooks are sent to")
-	fs.StringVar(&f.secretFile, "webhook-secret-file", "", "file with the secrets of webhooks, one a line, read again for each (or "+variableWebhookSecret+")")
+	fs.StringVar(&f.secretFile, "webhook-secret-file", "",
+		"file with the secrets of webhooks, one a line, read again for each (or "+variableWebhookSecret+")")
 	fs.StringVar(&f.cert, "webhook-tls-cert", "", "PEM file with the certificate that webhooks are sent to by HTTPS")
 	fs.StringVar(&f.key, "webhook-tls-key", "", "PEM file with the certificate's key")
 }
 
 // listen listens for webhooks, if it is to. They ring the loop's bell until stop, or the end of the context.
-func (l *loop) listen(ctx context.Context, f webhookFlags, repository cmdutil.RepositoryFlags) (stop func(), err error) {
+func (l *loop) listen(ctx context.Context, f webhookFlags,
+	repository cmdutil.RepositoryFlags) (stop func(), err error) {
 	if f.address == "" {
 		if f.secretFile != "" || f.cert != "" || f.key != "" {
 			return nil, errors.New("there are flags for webhooks, and no --webhook-address")
@@ -46,8 +49,8 @@ func (l *loop) listen(ctx context.Context, f webhookFlags, repository cmdutil.Re
 	if err != nil {
 		return nil, err
 	}
-	server, err := webhook.Listen(ctx, webhook.ServerConfig{Address: f.address, Path: f.path, CertFile: f.cert, KeyFile: f.key,
-		Proven: secrets != nil, Log: log}, handler)
+	server, err := webhook.Listen(ctx, webhook.ServerConfig{Address: f.address, Path: f.path, CertFile: f.cert,
+		KeyFile: f.key, Proven: secrets != nil, Log: log}, handler)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +76,8 @@ func (l *loop) listen(ctx context.Context, f webhookFlags, repository cmdutil.Re
 // webhooks says what of a repository is listened for.
 func (l *loop) webhooks(repository cmdutil.RepositoryFlags) webhook.Config {
 	return webhook.Config{Repository: git.PathAtServer(repository.URL), Proposals: gitops.PullRequestBranches(),
-		Watched: func(branch string) bool { return l.watched(branch, repository.Branch) }, Ring: l.bell.Ring, Now: l.Now}
+		Watched: func(branch string) bool { return l.watched(branch, repository.Branch) }, Ring: l.bell.Ring,
+		Now: l.Now}
 }
 
 // watch notes the branches of a cycle's world.

@@ -45,9 +45,10 @@ func newBot(a *cmdutil.App, f botFlags, judges *cmdutil.Judges) (*rememberingBot
 	if err != nil {
 		return nil, err
 	}
-	pool, err := a.OpenPool(f.temporal, cmdutil.PoolHooks{Write: hooks.Temporal, Call: func(method string, code codes.Code, took time.Duration) {
-		f.metrics.Request(method, code.String(), took)
-	}})
+	pool, err := a.OpenPool(f.temporal, cmdutil.PoolHooks{Write: hooks.Temporal,
+		Call: func(method string, code codes.Code, took time.Duration) {
+			f.metrics.Request(method, code.String(), took)
+		}})
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +123,8 @@ func (c *connected) close() error {
 
 // newReconciler is a planner with what it writes with.
 func newReconciler(a *cmdutil.App, f botFlags, with *connected) (*reconcile.Reconciler, error) {
-	planner, err := a.NewPlanner(cmdutil.PlannerPorts{Source: a.NarrowSpecSource(with.repo), Observer: with.pool, Judges: with.judges, Pods: with.pods}, f.temporal)
+	planner, err := a.NewPlanner(cmdutil.PlannerPorts{Source: a.NarrowSpecSource(with.repo), Observer: with.pool,
+		Judges: with.judges, Pods: with.pods}, f.temporal)
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +134,8 @@ func newReconciler(a *cmdutil.App, f botFlags, with *connected) (*reconcile.Reco
 		return nil, err
 	}
 	port := cmdutil.TemporalPort{Pool: with.pool, Inputs: inputs}
-	bot := &reconcile.Reconciler{Planner: planner, Committer: countedCommitter{with.repo, f.metrics}, Router: countedRouter{port, f.metrics},
-		Versions: port, Lister: with.pool, Prefetcher: with.repo}
+	bot := &reconcile.Reconciler{Planner: planner, Committer: countedCommitter{with.repo, f.metrics},
+		Router: countedRouter{port, f.metrics}, Versions: port, Lister: with.pool, Prefetcher: with.repo}
 	if f.once { // no cycle follows that could do the rest
 		bot.MaxDue = math.MaxInt
 	} else {

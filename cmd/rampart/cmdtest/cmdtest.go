@@ -41,7 +41,8 @@ spec:
     steps: [{rampPercentage: 5, pauseDuration: 10m}, {rampPercentage: 12.5, pauseDuration: 10m}]
     gate: {workflowType: Smoke, input: {"z": 1.50, "a": "<&>", "n": [1e3, {}]}}
   strategy: {rollingUpdate: {maxSurge: 1}, type: RollingUpdate}
-  template: {spec: {terminationGracePeriodSeconds: 30, containers: [{name: worker, image: "registry.example.com/checkout:v2"}]}}
+  template:
+    spec: {terminationGracePeriodSeconds: 30, containers: [{name: worker, image: "registry.example.com/checkout:v2"}]}
 ---
 apiVersion: temporal.io/v1alpha1
 kind: Connection

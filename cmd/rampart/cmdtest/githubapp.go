@@ -35,7 +35,8 @@ func NewGitHubServer(t *testing.T, r *gittest.Repo) *GitHubServer {
 	s := &GitHubServer{KeyFile: filepath.Join(t.TempDir(), "key.pem")}
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(s.KeyFile, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600))
+	require.NoError(t, os.WriteFile(s.KeyFile, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY",
+		Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600))
 	server := gittest.ServeHTTP(t, r, gittest.HTTPConfig{Wrap: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { s.serve(w, req, next) })
 	}})
@@ -53,9 +54,11 @@ func (s *GitHubServer) serve(w http.ResponseWriter, req *http.Request, repositor
 	case "/api/v3/app/installations/42/access_tokens":
 		s.End()
 		w.WriteHeader(http.StatusCreated)
-		_ = json.NewEncoder(w).Encode(map[string]any{"token": fmt.Sprintf("ghs_t0ken%d", given+1), "expires_at": time.Now().Add(time.Hour)})
+		_ = json.NewEncoder(w).Encode(map[string]any{"token": fmt.Sprintf("ghs_t0ken%d", given+1),
+			"expires_at": time.Now().Add(time.Hour)})
 	default:
-		if user, password, _ := req.BasicAuth(); user != git.DefaultTokenUser || password != fmt.Sprintf("ghs_t0ken%d", given) {
+		if user, password, _ := req.BasicAuth(); user != git.DefaultTokenUser ||
+			password != fmt.Sprintf("ghs_t0ken%d", given) {
 			w.Header().Set("WWW-Authenticate", "Basic")
 			http.Error(w, "Bad credentials", http.StatusUnauthorized)
 			return

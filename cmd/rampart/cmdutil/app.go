@@ -65,7 +65,8 @@ func allowedKinds(a *App) []string { return append([]string{}, a.resourceKinds..
 
 // ReadOptions is how the bot's own configuration says that folders and files are read.
 func (a *App) ReadOptions(more ...index.Option) []index.Option {
-	return append([]index.Option{index.AllowKinds(allowedKinds(a)), index.RequireApproval(a.approval), index.AllowNamespaces(a.namespaces),
+	return append([]index.Option{index.AllowKinds(allowedKinds(a)), index.RequireApproval(a.approval),
+		index.AllowNamespaces(a.namespaces),
 		index.AllowAddresses(a.addresses), index.BuildWith(builder()), index.LocateReferences(a.Locate)}, more...)
 }
 
@@ -89,7 +90,8 @@ func (a *App) parseBounds() (err error) {
 		a.approval = append(a.approval, f)
 	}
 	a.namespaces.Kubernetes = parsed(&err, "allowed-namespaces", a.allowedNamespaces, index.ParseNamespaceRule)
-	a.namespaces.Temporal = parsed(&err, "allowed-temporal-namespaces", a.allowedTemporalNamespaces, index.ParseNamespaceRule)
+	a.namespaces.Temporal = parsed(&err, "allowed-temporal-namespaces", a.allowedTemporalNamespaces,
+		index.ParseNamespaceRule)
 	a.addresses = parsed(&err, "allowed-temporal-addresses", a.allowedAddresses, index.ParseAddressRule)
 	return err
 }
@@ -105,15 +107,20 @@ func (a *App) AddGlobalFlags(root *cobra.Command) {
 	f.StringSliceVar(&a.resourceKinds, "allowed-resource-kinds", v1alpha1.DefaultResourceKinds(),
 		"kinds that a WorkerResourceTemplate may make, as Kind or Kind.group")
 	f.StringSliceVar(&a.requireApproval, "require-approval", nil,
-		"environments whose raises have to be approved, whatever rampart.yaml says: GLOB[=Step], or !GLOB for all others; repeatable")
+		"environments whose raises have to be approved, whatever rampart.yaml says: GLOB[=Step], or !GLOB for all "+
+			"others; repeatable")
 	f.StringSliceVar(&a.requireApprovalByOther, "require-approval-by-other", nil,
-		"environments whose raises somebody other than who asked has to approve: GLOB[=Step], or !GLOB for all others; repeatable")
+		"environments whose raises somebody other than who asked has to approve: GLOB[=Step], or !GLOB for all "+
+			"others; repeatable")
 	f.StringSliceVar(&a.allowedNamespaces, "allowed-namespaces", nil,
-		"namespaces that environments may have worker deployments in, as ENVIRONMENT=NAMESPACE, both globs; with one, all others are refused; repeatable")
+		"namespaces that environments may have worker deployments in, as ENVIRONMENT=NAMESPACE, both globs; with "+
+			"one, all others are refused; repeatable")
 	f.StringSliceVar(&a.allowedTemporalNamespaces, "allowed-temporal-namespaces", nil,
-		"Temporal namespaces that environments may name, as ENVIRONMENT=NAMESPACE, both globs; with one, all others are refused; repeatable")
+		"Temporal namespaces that environments may name, as ENVIRONMENT=NAMESPACE, both globs; with one, all others "+
+			"are refused; repeatable")
 	f.StringSliceVar(&a.allowedAddresses, "allowed-temporal-addresses", nil,
-		"addresses that the connections of environments may lead to, as ENVIRONMENT=HOST:PORT, both globs; with one, all others are refused; repeatable")
+		"addresses that the connections of environments may lead to, as ENVIRONMENT=HOST:PORT, both globs; with one, "+
+			"all others are refused; repeatable")
 	f.Var(&a.logLevel, "log-level", "least important messages to log: "+a.logLevel.List())
 	f.Var(&a.logFormat, "log-format", "format of the log: "+a.logFormat.List())
 	f.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")

@@ -19,9 +19,10 @@ import (
 )
 
 // CloneHelp is the part of a help text about commands that read what was pushed.
-const CloneHelp = `In a clone the command fetches from the clone's remote with git (--offline: it does not), and reads the commit that the
-remote's --branch is at, not the work tree; it says which commit that is and how old. A folder inside a repository means
-that repository, unless the folder has a rampart.yaml. A folder outside of any is read as it is on disk.`
+const CloneHelp = `In a clone the command fetches from the clone's remote with git (--offline: it does not), and
+reads the commit that the remote's --branch is at, not the work tree; it says which commit that is and how old. A
+folder inside a repository means that repository, unless the folder has a rampart.yaml. A folder outside of any is
+read as it is on disk.`
 
 // OpenPublished opens what a command reads that tells what the bot wrote: the branch of --repo, else the clone that the
 // folder -C is in, else the folder. close releases it.
@@ -112,7 +113,8 @@ func (c *CloneSource) Read(ctx context.Context) (world rollout.World, err error)
 	c.tip = tip
 	world, absent, err := clone.ReadAt(ctx, tip, c.folder.options...)
 	for _, branch := range absent {
-		c.once("the branch %s, which an environment writes to, is not in the clone: what the bot wrote there is not known", branch)
+		c.once("the branch %s, which an environment writes to, is not in the clone: what the bot wrote there is "+
+			"not known", branch)
 	}
 	return world, err
 }
@@ -129,7 +131,8 @@ func (c *CloneSource) sayCommit(clone *gitops.Clone, tip gitops.Tip, fetched boo
 	if !strings.HasSuffix(tip.Name, "/"+c.flags.Branch) {
 		name += fmt.Sprintf(", since the clone knows no branch %s of a remote", c.flags.Branch)
 	}
-	line := fmt.Sprintf("read: commit %s of %s, made %s ago (%s)", ShortHash(tip.Commit), name, report.Age(c.Now().Sub(tip.When)), FormatTime(tip.When))
+	line := fmt.Sprintf("read: commit %s of %s, made %s ago (%s)", ShortHash(tip.Commit), name,
+		report.Age(c.Now().Sub(tip.When)), FormatTime(tip.When))
 	if remote, err := clone.Remote(); err == nil && remote != "" && !fetched {
 		line += "; not fetched: the remote may be ahead"
 	}
@@ -181,7 +184,8 @@ func (c *CloneSource) fetch(ctx context.Context, clone *gitops.Clone) (fetched b
 
 // gitFetch runs git fetch. It asks for no password: that would be in the middle of another command's output.
 func gitFetch(ctx context.Context, dir string, args []string) error {
-	cmd := exec.CommandContext(ctx, "git", slices.Concat([]string{"-C", dir, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head"}, args)...)
+	cmd := exec.CommandContext(ctx, "git", slices.Concat([]string{"-C", dir, "fetch", "--quiet", "--no-tags",
+		"--no-write-fetch-head"}, args)...)
 	cmd.Env = append(os.Environ(), "GIT_TERMINAL_PROMPT=0")
 	cmd.WaitDelay = time.Second
 	var said strings.Builder

@@ -35,7 +35,8 @@ const podsPatience = 10 * time.Second
 
 // AddPods adds the flags of a command that may read pods.
 func (f *ClusterFlags) AddPods(cmd *cobra.Command) {
-	f.Add(cmd, "kubeconfig of the environment's cluster, to say why pods do not run; needs --env (default: no cluster is read)")
+	f.Add(cmd, "kubeconfig of the environment's cluster, to say why pods do not run; needs --env (default: no "+
+		"cluster is read)")
 }
 
 // PodReader reads pods of a cluster, and logs why it cannot: once for each reason.
@@ -58,7 +59,8 @@ func (a *App) OpenPods(f ClusterFlags) (*PodReader, error) {
 	case f.kubeconfig == "":
 		return nil, nil
 	case a.Env == "":
-		return nil, errors.New("--kubeconfig needs --env: a cluster belongs to one environment, and namespaces of the others would be looked for in it too")
+		return nil, errors.New("--kubeconfig needs --env: a cluster belongs to one environment, and namespaces of " +
+			"the others would be looked for in it too")
 	}
 	reader, err := cluster.OpenReader(cluster.Config{Kubeconfig: f.kubeconfig, Context: f.context}, a.Now)
 	if err != nil {
@@ -95,7 +97,8 @@ func (p *PodReader) Read(ctx context.Context, asks []rollout.ClusterAsk, patienc
 		case "":
 			p.log.InfoContext(ctx, "the cluster's pods are read again", "namespace", ask.Namespace)
 		default:
-			p.log.WarnContext(ctx, "the cluster's pods cannot be read", "namespace", ask.Namespace, "error", now, "detail", p.Err(ask.Namespace))
+			p.log.WarnContext(ctx, "the cluster's pods cannot be read", "namespace", ask.Namespace, "error", now,
+				"detail", p.Err(ask.Namespace))
 		}
 		p.told[ask.Namespace] = now
 	}

@@ -104,10 +104,12 @@ func Hint(err error) string {
 	case errors.As(err, &locked):
 		return "give this one a directory of its own with --cache-dir"
 	case errors.As(err, &guarded):
-		return "the branch is protected: let the bot bypass that rule, or set output.branch in rampart.yaml to a branch of its own, " +
+		return "the branch is protected: let the bot bypass that rule, or set output.branch in rampart.yaml to a " +
+			"branch of its own, " +
 			"or pullRequests.onProtectedBranch to Propose, which puts each commit into a pull request"
 	case errors.As(err, &rejected):
-		return "a hook or a limit of the server refused the commit, for the reason that it gives; a branch of the bot's own (output.branch in " +
+		return "a hook or a limit of the server refused the commit, for the reason that it gives; a branch of the " +
+			"bot's own (output.branch in " +
 			"rampart.yaml) may be without it"
 	case errors.As(err, &access) && access.Hint == "":
 		switch access.Reason {

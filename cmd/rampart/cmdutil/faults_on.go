@@ -98,8 +98,8 @@ func (f *fault) at(site, moment string) {
 
 // AddFaultSites adds the hidden command that prints the sites.
 func AddFaultSites(root *cobra.Command) {
-	root.AddCommand(&cobra.Command{Use: "fault-sites", Short: "Print the sites of " + variableFault, Hidden: true, Args: NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	root.AddCommand(&cobra.Command{Use: "fault-sites", Short: "Print the sites of " + variableFault, Hidden: true,
+		Args: NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, s := range faultSites() {
 				fmt.Fprintln(cmd.OutOrStdout(), s)
 			}

@@ -38,28 +38,39 @@ func AddPolicies(a *App, cmd *cobra.Command) {
 	f.algorithm = NewChoice("auto", append([]string{"auto"}, bundle.Algorithms()...)...)
 	fs := cmd.Flags()
 	if fs.Lookup("cache-dir") == nil {
-		fs.String("cache-dir", "", "folder of what was downloaded, safe to delete (default: rampart in the user's cache folder)")
+		fs.String("cache-dir", "",
+			"folder of what was downloaded, safe to delete (default: rampart in the user's cache folder)")
 	}
-	fs.StringSliceVar(&f.dirs, "policy-dir", nil, "directory of the bot's own policies, which a repository can add to and not change; repeatable")
+	fs.StringSliceVar(&f.dirs, "policy-dir", nil,
+		"directory of the bot's own policies, which a repository can add to and not change; repeatable")
 	fs.StringSliceVar(&f.bundles, "policy-bundle", nil, "OPA bundle of the bot's own policies, NAME=URL; repeatable")
 	fs.StringSliceVar(&f.keys, "policy-bundle-key", nil,
-		"public key in PEM that bundles have to be signed with, [ID=]FILE; several, each with the ID that signatures name")
-	fs.Var(&f.algorithm, "policy-bundle-algorithm", "algorithm of the keys: auto (RS256, or ES256 and so on for a curve), "+strings.Join(bundle.Algorithms(), ", "))
+		"public key in PEM that bundles have to be signed with, [ID=]FILE; several, each with the ID that "+
+			"signatures name")
+	fs.Var(&f.algorithm, "policy-bundle-algorithm",
+		"algorithm of the keys: auto (RS256, or ES256 and so on for a curve), "+strings.Join(bundle.Algorithms(), ", "))
 	fs.StringSliceVar(&f.scopes, "policy-bundle-scope", nil, "scope that signatures have to name, [NAME=]SCOPE")
-	fs.BoolVar(&f.unsigned, "policy-bundle-unsigned", false, "take bundles without a signature: who controls the server then controls the policies")
-	fs.StringSliceVar(&f.tokenFiles, "policy-bundle-token-file", nil, "file with a bearer token for bundles, [NAME=]FILE (or "+variableBundleToken+")")
+	fs.BoolVar(&f.unsigned, "policy-bundle-unsigned", false,
+		"take bundles without a signature: who controls the server then controls the policies")
+	fs.StringSliceVar(&f.tokenFiles, "policy-bundle-token-file", nil,
+		"file with a bearer token for bundles, [NAME=]FILE (or "+variableBundleToken+")")
 	fs.StringVar(&f.caFile, "policy-bundle-ca-file", "", "authorities to trust for bundles beside the system's, PEM")
-	fs.BoolVar(&f.plainHTTP, "policy-bundle-plain-http", false, "take signed bundles over plain HTTP from other hosts than this one")
-	fs.DurationVar(&f.interval, "policy-bundle-interval", bundle.DefaultInterval, "time between two looks at bundles and directories")
+	fs.BoolVar(&f.plainHTTP, "policy-bundle-plain-http", false,
+		"take signed bundles over plain HTTP from other hosts than this one")
+	fs.DurationVar(&f.interval, "policy-bundle-interval", bundle.DefaultInterval,
+		"time between two looks at bundles and directories")
 	fs.DurationVar(&f.timeout, "policy-bundle-timeout", bundle.DefaultTimeout, "time for the download of a bundle")
-	fs.DurationVar(&f.maxAge, "policy-bundle-max-age", bundle.DefaultMaxAge, "how long the facts bundle.NAME and dir.PATH are good without the server's word, or a reading")
-	fs.StringSliceVar(&f.waivable, "waivable-rule", nil, "rule that waivers of a repository may waive, such as rollout.freeze, or acme.* for all that begin so; repeatable")
+	fs.DurationVar(&f.maxAge, "policy-bundle-max-age", bundle.DefaultMaxAge,
+		"how long the facts bundle.NAME and dir.PATH are good without the server's word, or a reading")
+	fs.StringSliceVar(&f.waivable, "waivable-rule", nil, "rule that waivers of a repository may waive, such as "+
+		"rollout.freeze, or acme.* for all that begin so; repeatable")
 	CompleteFlag(cmd, "policy-dir", CompleteFolders)
 	CompleteFlag(cmd, "waivable-rule", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return lint.LibraryRules(), cobra.ShellCompDirectiveNoFileComp
 	})
 	CompleteFlag(cmd, "policy-bundle-algorithm", f.algorithm.Complete)
-	for _, free := range []string{"policy-bundle", "policy-bundle-scope", "policy-bundle-interval", "policy-bundle-timeout", "policy-bundle-max-age"} {
+	for _, free := range []string{"policy-bundle", "policy-bundle-scope", "policy-bundle-interval",
+		"policy-bundle-timeout", "policy-bundle-max-age"} {
 		CompleteFlag(cmd, free, cobra.NoFileCompletions)
 	}
 }
@@ -75,7 +86,8 @@ func openFloor(a *App) (*bundle.Store, error) {
 	f := a.policies
 	for _, rule := range f.waivable {
 		if !ruleShape.MatchString(rule) {
-			return nil, fmt.Errorf("--waivable-rule %q: want the name of a rule, such as rollout.freeze or acme.*", rule)
+			return nil, fmt.Errorf("--waivable-rule %q: want the name of a rule, such as rollout.freeze or acme.*",
+				rule)
 		}
 	}
 	list, err := f.bundleList()
@@ -85,8 +97,8 @@ func openFloor(a *App) (*bundle.Store, error) {
 	if len(list)+len(f.dirs) == 0 {
 		return nil, f.withoutBundles()
 	}
-	cfg := bundle.Config{Dirs: f.dirs, Bundles: list, CAFile: f.caFile, Interval: f.interval, Timeout: f.timeout, MaxAge: f.maxAge,
-		Compile: problemsOf, Proxy: http.ProxyFromEnvironment, Log: a.Log, Now: a.Now}
+	cfg := bundle.Config{Dirs: f.dirs, Bundles: list, CAFile: f.caFile, Interval: f.interval, Timeout: f.timeout,
+		MaxAge: f.maxAge, Compile: problemsOf, Proxy: http.ProxyFromEnvironment, Log: a.Log, Now: a.Now}
 	if len(list) == 0 {
 		if err := f.withoutBundles(); err != nil {
 			return nil, err
@@ -110,7 +122,8 @@ func openFloor(a *App) (*bundle.Store, error) {
 	case f.unsigned:
 		cfg.Signatures = bundle.Unsigned
 	default:
-		return nil, errors.New("--policy-bundle needs --policy-bundle-key FILE, the key that bundles are signed with, or --policy-bundle-unsigned")
+		return nil, errors.New("--policy-bundle needs --policy-bundle-key FILE, the key that bundles are signed " +
+			"with, or --policy-bundle-unsigned")
 	}
 	if err := giveTokens(a, cfg.Bundles); err != nil {
 		return nil, err
@@ -139,7 +152,8 @@ func (f policyFlags) bundleList() ([]bundle.Bundle, error) {
 	for _, text := range f.bundles {
 		name, url, ok := strings.Cut(text, "=")
 		if !ok {
-			return nil, errors.New("--policy-bundle has the form NAME=URL, such as org=https://example.com/bundle.tar.gz")
+			return nil, errors.New("--policy-bundle has the form NAME=URL, such as " +
+				"org=https://example.com/bundle.tar.gz")
 		}
 		out = append(out, bundle.Bundle{Name: name, URL: url})
 	}
@@ -230,7 +244,8 @@ func giveTokens(a *App, list []bundle.Bundle) error {
 		}
 	}
 	if slices.Sort(origins); len(slices.Compact(origins)) > 1 {
-		return errors.New("bundles come from several servers, and a token goes to one: say which with --policy-bundle-token-file NAME=FILE")
+		return errors.New("bundles come from several servers, and a token goes to one: say which with " +
+			"--policy-bundle-token-file NAME=FILE")
 	}
 	return nil
 }

@@ -47,7 +47,8 @@ func (f TemporalFlags) GateInputs() (GateInputs, error) {
 	}
 	key := bytes.TrimSpace(data)
 	if len(key) < minGateKey {
-		return GateInputs{}, fmt.Errorf("--gate-key-file: %s has %d bytes, expected %d or more random ones, such as those of: openssl rand -hex 32",
+		return GateInputs{}, fmt.Errorf("--gate-key-file: %s has %d bytes, expected %d or more random ones, such as "+
+			"those of: openssl rand -hex 32",
 			f.gateKey, len(key), minGateKey)
 	}
 	return GateInputs{f.gateInputDir, key}, nil
@@ -55,7 +56,8 @@ func (f TemporalFlags) GateInputs() (GateInputs, error) {
 
 // read gives an input's content, which is one JSON value.
 func (g GateInputs) read(in rollout.GateInputRef) (data json.RawMessage, err error) {
-	for _, name := range []string{in.Namespace, in.Name, in.Key} { // specs that say so are refused, and this is what keeps namespaces apart
+	// specs that say so are refused, and this is what keeps namespaces apart
+	for _, name := range []string{in.Namespace, in.Name, in.Key} {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/\`) {
 			return nil, fmt.Errorf("%s: %q is not a name", in, name)
 		}

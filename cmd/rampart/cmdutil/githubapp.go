@@ -28,8 +28,10 @@ func (f *githubAppFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.id, "github-app-id", "", "ID or client ID of a GitHub App to log in as, in place of a token")
 	fs.StringVar(&f.keyFile, "github-app-key-file", "", "private key of the GitHub App, PEM (or "+variableAppKey+")")
-	fs.Int64Var(&f.installation, "github-app-installation", 0, "ID of the App's installation (default: the one on the repository)")
-	fs.StringVar(&f.apiURL, "github-api-url", "", "GitHub's API (default: https://api.github.com, or https://HOST/api/v3 of another host)")
+	fs.Int64Var(&f.installation, "github-app-installation", 0,
+		"ID of the App's installation (default: the one on the repository)")
+	fs.StringVar(&f.apiURL, "github-api-url", "",
+		"GitHub's API (default: https://api.github.com, or https://HOST/api/v3 of another host)")
 }
 
 // GitHubApp gives the source of the GitHub App's tokens, and nil where no App is given.
@@ -54,8 +56,8 @@ func (a *App) GitHubApp(f RepositoryFlags, transport http.RoundTripper) (*github
 	if !ok || owner == "" || repo == "" || strings.Contains(repo, "/") {
 		return nil, errors.New("with --github-app-id, --repo has to be https://HOST/OWNER/REPOSITORY")
 	}
-	cfg := githubapp.Config{AppID: app.id, Key: key, Installation: app.installation, Owner: owner, Repo: repo, BaseURL: app.apiURL,
-		Transport: transport, Now: a.Now}
+	cfg := githubapp.Config{AppID: app.id, Key: key, Installation: app.installation, Owner: owner, Repo: repo,
+		BaseURL: app.apiURL, Transport: transport, Now: a.Now}
 	if cfg.BaseURL == "" && at.Hostname() != "github.com" {
 		cfg.BaseURL = at.Scheme + "://" + at.Host + "/api/v3"
 	}
@@ -88,7 +90,8 @@ func (a *App) ProxyFunc(flag string) (func(*http.Request) (*url.URL, error), err
 		}
 		return ""
 	}
-	for _, names := range [][]string{{"HTTP_PROXY", "http_proxy"}, {"HTTPS_PROXY", "https_proxy"}, {"ALL_PROXY", "all_proxy"}} {
+	for _, names := range [][]string{{"HTTP_PROXY", "http_proxy"}, {"HTTPS_PROXY", "https_proxy"},
+		{"ALL_PROXY", "all_proxy"}} {
 		if text := value(names...); flag == "" && text != "" && !isProxy(text) {
 			return nil, notAProxy(names[0])
 		}

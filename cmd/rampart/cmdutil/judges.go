@@ -142,7 +142,8 @@ func (s judged) Read(ctx context.Context) (rollout.World, error) {
 	return s.SpecSource.Read(ctx)
 }
 
-func (s judged) Survey(ctx context.Context) (rollout.Survey, func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
+func (s judged) Survey(ctx context.Context) (rollout.Survey,
+	func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
 	s.judges.pin()
 	return s.SpecSource.Survey(ctx)
 }

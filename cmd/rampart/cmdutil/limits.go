@@ -33,7 +33,8 @@ func (n *versionLimit) Type() string { return "int" }
 
 // AddLimits adds the limits that a planner keeps to.
 func (f *TemporalFlags) AddLimits(cmd *cobra.Command) {
-	cmd.Flags().Var(&f.maxVersions, "max-versions", "versions of one worker deployment, known to Git or Temporal, from which on no new one is created")
+	cmd.Flags().Var(&f.maxVersions, "max-versions",
+		"versions of one worker deployment, known to Git or Temporal, from which on no new one is created")
 	CompleteFlag(cmd, "max-versions", cobra.NoFileCompletions)
 }
 

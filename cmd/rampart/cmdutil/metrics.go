@@ -32,8 +32,10 @@ func (f TemporalFlags) metrics() (reconcile.Metrics, error) {
 func (p metricsPort) Read(ctx context.Context, questions []rollout.MetricsQuestion) []map[string]rollout.Fact {
 	asks := make([]metrics.Ask, len(questions))
 	for i, q := range questions {
-		asks[i] = metrics.Ask{Metrics: q.Ask.Metrics, Values: metrics.Values{Deployment: q.Snapshot.Deployment, BuildID: q.Ask.Candidate,
-			CurrentBuildID: q.Ask.Current, Environment: q.Snapshot.Environment.Name, TemporalNamespace: plan.TemporalNamespace(q.Snapshot)}}
+		asks[i] = metrics.Ask{Metrics: q.Ask.Metrics,
+			Values: metrics.Values{Deployment: q.Snapshot.Deployment, BuildID: q.Ask.Candidate,
+				CurrentBuildID: q.Ask.Current, Environment: q.Snapshot.Environment.Name,
+				TemporalNamespace: plan.TemporalNamespace(q.Snapshot)}}
 	}
 	return p.client.Facts(ctx, asks)
 }

@@ -54,14 +54,16 @@ func Deployment(world rollout.World, name string) (rollout.Snapshot, error) {
 		for _, s := range found {
 			which = append(which, fmt.Sprintf("%s in environment %s", s.Deployment, s.Environment.Name))
 		}
-		return rollout.Snapshot{}, fmt.Errorf("%q names %s: write the namespace, or choose with --env", name, strings.Join(which, " and "))
+		return rollout.Snapshot{}, fmt.Errorf("%q names %s: write the namespace, or choose with --env", name,
+			strings.Join(which, " and "))
 	}
 	return found[0], nil
 }
 
 // NoDeployments reports whether the world has no worker deployment, though its environments could be read.
 func NoDeployments(world rollout.World) bool {
-	return len(world.Environments) > 0 && !slices.ContainsFunc(world.Environments, func(e rollout.EnvironmentWorld) bool { return len(e.Deployments)+len(e.Known) > 0 })
+	return len(world.Environments) > 0 && !slices.ContainsFunc(world.Environments,
+		func(e rollout.EnvironmentWorld) bool { return len(e.Deployments)+len(e.Known) > 0 })
 }
 
 // SayNoSpecs says on standard error where no specs were found, and what a spec is.
@@ -75,7 +77,8 @@ func (a *App) SayNoSpecs(world rollout.World, where string) {
 		}
 		a.Say("  environment %s has specs in %s%s", e.Name, strings.Join(e.Specs, ", "), beside)
 	}
-	a.Say("  a spec is a YAML file with kind: %s and apiVersion: %s", v1alpha1.KindTemporalWorkerDeployment, v1alpha1.TemporalAPIVersion)
+	a.Say("  a spec is a YAML file with kind: %s and apiVersion: %s", v1alpha1.KindTemporalWorkerDeployment,
+		v1alpha1.TemporalAPIVersion)
 }
 
 // JoinFirst lists the first names, as many as most says, and how many there are more.
@@ -103,7 +106,8 @@ func OneName(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
 	}
-	return fmt.Errorf("%s NAME: name one worker deployment, such as payments/checkout; given were %d", cmd.CommandPath(), len(args))
+	return fmt.Errorf("%s NAME: name one worker deployment, such as payments/checkout; given were %d",
+		cmd.CommandPath(), len(args))
 }
 
 // NoArgs is the cobra.PositionalArgs of a command without arguments.

@@ -19,7 +19,8 @@ const busyTries = 4
 
 // PlanWithRetries plans, again where Temporal was too busy to answer: up to 4 times, with pauses that begin with pause
 // and double.
-func PlanWithRetries(ctx context.Context, planner *reconcile.Planner, pause time.Duration) (rollout.World, [][]*rollout.Decision, error) {
+func PlanWithRetries(ctx context.Context, planner *reconcile.Planner,
+	pause time.Duration) (rollout.World, [][]*rollout.Decision, error) {
 	for try := 1; ; try++ {
 		world, decided, err := planner.Plan(ctx)
 		busy := slices.ContainsFunc(slices.Concat(decided...), func(d *rollout.Decision) bool {

@@ -34,8 +34,8 @@ func (a *App) SayProblems(problems []v1alpha1.Problem, consequence string) error
 // SortProblems sorts problems by file, line, column, path and message.
 func SortProblems(list []v1alpha1.Problem) {
 	slices.SortStableFunc(list, func(a, b v1alpha1.Problem) int {
-		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column, strings.Compare(a.Path, b.Path),
-			strings.Compare(a.Message, b.Message))
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column,
+			strings.Compare(a.Path, b.Path), strings.Compare(a.Message, b.Message))
 	})
 }
 

@@ -43,15 +43,20 @@ func (f *RepositoryFlags) AddReading(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.URL, "repo", "", "repository: https://, ssh://, user@host:path, file:///path")
 	fs.StringVar(&f.Branch, "branch", "main", "branch that the specs are on")
-	fs.StringVar(&f.CacheDir, "cache-dir", "", "folder of mirrors, safe to delete (default: rampart in the user's cache folder)")
+	fs.StringVar(&f.CacheDir, "cache-dir", "",
+		"folder of mirrors, safe to delete (default: rampart in the user's cache folder)")
 	fs.StringVar(&f.user, "git-user", "", "user name that goes with the token")
-	fs.StringVar(&f.TokenFile, "git-token-file", "", "file with a token or password for HTTPS (or "+GitTokenVariable+")")
+	fs.StringVar(&f.TokenFile, "git-token-file", "",
+		"file with a token or password for HTTPS (or "+GitTokenVariable+")")
 	fs.StringVar(&f.CAFile, "git-ca-file", "", "PEM file of authorities to trust for HTTPS beside the system's")
 	fs.StringVar(&f.keyFile, "git-ssh-key-file", "", "private key for SSH")
-	fs.StringVar(&f.passphraseFile, "git-ssh-passphrase-file", "", "file with the key's passphrase (or "+variableKeyPassphrase+")")
+	fs.StringVar(&f.passphraseFile, "git-ssh-passphrase-file", "",
+		"file with the key's passphrase (or "+variableKeyPassphrase+")")
 	fs.StringVar(&f.hostKeys, "git-known-hosts", "", "known_hosts file for SSH (default: the user's)")
-	fs.StringVar(&f.Proxy, "git-proxy", "", "proxy for HTTPS and SSH, as URL (default: those of HTTPS_PROXY, HTTP_PROXY and ALL_PROXY); NO_PROXY counts in either case")
-	fs.DurationVar(&f.silence, "git-timeout", git.DefaultSilence, "how long the Git server may be silent before it is given up")
+	fs.StringVar(&f.Proxy, "git-proxy", "", "proxy for HTTPS and SSH, as URL (default: those of HTTPS_PROXY, "+
+		"HTTP_PROXY and ALL_PROXY); NO_PROXY counts in either case")
+	fs.DurationVar(&f.silence, "git-timeout", git.DefaultSilence,
+		"how long the Git server may be silent before it is given up")
 	f.githubApp.add(cmd)
 	f.Signing.addReading(cmd)
 }
@@ -136,7 +141,8 @@ func refuseLinks(dir string) error {
 		case err != nil:
 			return fmt.Errorf("look for symbolic links in the cache folder: %w", err)
 		case e.Type()&fs.ModeSymlink != 0:
-			return fmt.Errorf("%s is a symbolic link, and Rampart makes none in its cache folder %s: remove it, or give another folder with --cache-dir", name, dir)
+			return fmt.Errorf("%s is a symbolic link, and Rampart makes none in its cache folder %s: remove it, or "+
+				"give another folder with --cache-dir", name, dir)
 		}
 		return nil
 	})
@@ -156,8 +162,8 @@ func (a *App) OpenRepository(f RepositoryFlags, onWrite func(gitops.Moment)) (*g
 	if f.silence <= 0 {
 		return nil, fmt.Errorf("--git-timeout has to be positive, not %s", f.silence)
 	}
-	cfg := gitops.Config{URL: f.URL, Branch: f.Branch, CacheDir: dir, Auth: auth, Silence: f.silence, Author: f.Author, Email: f.Email,
-		Options: a.ReadOptions(), Log: a.Log, Now: a.Now, OnWrite: onWrite}
+	cfg := gitops.Config{URL: f.URL, Branch: f.Branch, CacheDir: dir, Auth: auth, Silence: f.silence, Author: f.Author,
+		Email: f.Email, Options: a.ReadOptions(), Log: a.Log, Now: a.Now, OnWrite: onWrite}
 	if err := ConfigureSigning(context.Background(), a, f.Signing, &cfg); err != nil {
 		return nil, err
 	}
@@ -171,7 +177,8 @@ func (a *App) OpenShortLived(f RepositoryFlags, onWrite func(gitops.Moment)) (*g
 }
 
 // shortLived opens a mirror for one command, a temporary one where the bot uses the other one.
-func shortLived[T io.Closer](f RepositoryFlags, open func(RepositoryFlags) (T, error)) (opened T, closeAll func() error, err error) {
+func shortLived[T io.Closer](f RepositoryFlags, open func(RepositoryFlags) (T, error)) (
+	opened T, closeAll func() error, err error) {
 	opened, err = open(f)
 	var locked *git.LockedError
 	if !errors.As(err, &locked) {

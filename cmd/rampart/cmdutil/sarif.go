@@ -65,7 +65,8 @@ func NewSARIF(results []SARIFResult) SARIFLog {
 	for _, r := range results {
 		rules[r.RuleID] = true
 	}
-	driver := sarifDriver{Name: "rampart", InformationURI: "https://github.com/rampart-gitops/rampart", Rules: []sarifRule{}}
+	driver := sarifDriver{Name: "rampart", InformationURI: "https://github.com/rampart-gitops/rampart",
+		Rules: []sarifRule{}}
 	for _, id := range SortedKeys(rules) {
 		driver.Rules = append(driver.Rules, sarifRule{id})
 	}

@@ -23,14 +23,17 @@ type SigningFlags struct {
 // addReading adds the flags of a command that reads commits.
 func (f *SigningFlags) addReading(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.signers, "allowed-signers", nil,
-		"file with who is trusted to sign commits, for policies that look at input.git.signed: allowed_signers of ssh-keygen, or OpenPGP public keys; repeatable")
+		"file with who is trusted to sign commits, for policies that look at input.git.signed: allowed_signers of "+
+			"ssh-keygen, or OpenPGP public keys; repeatable")
 }
 
 // AddWriting adds the flags of a command that commits.
 func (f *SigningFlags) AddWriting(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.Key, "signing-key", "", "file with the private key that commits are signed with: of SSH, or of OpenPGP in ASCII armour")
-	fs.StringVar(&f.passphraseFile, "signing-passphrase-file", "", "file with the signing key's passphrase (or "+variableSigningPassphrase+")")
+	fs.StringVar(&f.Key, "signing-key", "",
+		"file with the private key that commits are signed with: of SSH, or of OpenPGP in ASCII armour")
+	fs.StringVar(&f.passphraseFile, "signing-passphrase-file", "",
+		"file with the signing key's passphrase (or "+variableSigningPassphrase+")")
 	fs.BoolVar(&f.skipCI, "skip-ci", false, "mark commits with [skip ci], so that they start no CI")
 }
 

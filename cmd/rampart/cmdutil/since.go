@@ -70,7 +70,8 @@ func (s *Since) Set(text string) error {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return fmt.Errorf("%q: want a duration such as 30d or 12h, or a time such as 2026-03-01 or 2026-03-01T12:00:00Z", text)
+		return fmt.Errorf("%q: want a duration such as 30d or 12h, or a time such as 2026-03-01 or "+
+			"2026-03-01T12:00:00Z", text)
 	}
 	s.back = d
 	return nil

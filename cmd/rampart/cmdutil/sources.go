@@ -52,7 +52,8 @@ func (f folder) Read(context.Context) (rollout.World, error) {
 }
 
 // Survey reads the folder as a whole.
-func (f folder) Survey(ctx context.Context) (rollout.Survey, func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
+func (f folder) Survey(ctx context.Context) (rollout.Survey,
+	func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
 	world, err := f.Read(ctx)
 	survey, load := reconcile.Surveyed(world)
 	return survey, load, err
@@ -68,7 +69,8 @@ func (folder) Origins(_ context.Context, snapshots []rollout.Snapshot) ([]rollou
 }
 
 // Recorded finds nothing: a folder has no history.
-func (folder) Recorded(context.Context, v1alpha1.Environment, []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error) {
+func (folder) Recorded(context.Context, v1alpha1.Environment,
+	[]rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error) {
 	return nil, nil
 }
 
@@ -100,7 +102,8 @@ func (s oneSurveyed) Read(ctx context.Context) (rollout.World, error) {
 	return oneEnvironment{s.SpecSource, s.name}.Read(ctx)
 }
 
-func (s oneSurveyed) Survey(ctx context.Context) (rollout.Survey, func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
+func (s oneSurveyed) Survey(ctx context.Context) (
+	rollout.Survey, func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
 	survey, load, err := s.SpecSource.Survey(ctx)
 	if err != nil {
 		return survey, load, err

@@ -112,13 +112,19 @@ func partOfRepository(a *App, below []string) (Specs, error) {
 		return Specs{}, err
 	}
 	wanted := func(file string) bool {
-		return slices.ContainsFunc(below, func(p string) bool { return p == "." || file == p || strings.HasPrefix(file, p+"/") })
+		return slices.ContainsFunc(below, func(p string) bool {
+			return p == "." || file == p || strings.HasPrefix(file, p+"/")
+		})
 	}
-	world.Problems = slices.DeleteFunc(world.Problems, func(p v1alpha1.Problem) bool { return !wanted(p.File) && !v1alpha1.HasErrors([]v1alpha1.Problem{p}) })
+	world.Problems = slices.DeleteFunc(world.Problems, func(p v1alpha1.Problem) bool {
+		return !wanted(p.File) && !v1alpha1.HasErrors([]v1alpha1.Problem{p})
+	})
 	for i := range world.Environments {
 		env := &world.Environments[i]
 		env.Problems = slices.DeleteFunc(env.Problems, func(p v1alpha1.Problem) bool { return !wanted(p.File) })
-		env.Deployments = slices.DeleteFunc(env.Deployments, func(s rollout.Snapshot) bool { return !wanted(s.SpecPath) })
+		env.Deployments = slices.DeleteFunc(env.Deployments, func(s rollout.Snapshot) bool {
+			return !wanted(s.SpecPath)
+		})
 	}
 	out.World = world
 	for _, p := range below {
@@ -202,11 +208,13 @@ func (s *Specs) decodeUnclaimed(file string) error {
 	s.World.Problems = append(s.World.Problems, problems...)
 	for _, d := range documents {
 		if w, ok := d.Object.(*v1alpha1.WorkerDeployment); ok && w.Status == nil {
-			s.World.Problems = append(s.World.Problems, v1alpha1.Problem{Severity: v1alpha1.Warning, File: file, Line: d.Line,
-				Message: "no environment takes specs from this file"})
+			s.World.Problems = append(s.World.Problems,
+				v1alpha1.Problem{Severity: v1alpha1.Warning, File: file, Line: d.Line,
+					Message: "no environment takes specs from this file"})
 		}
 		if d.Kind == v1alpha1.KindWaiver && d.APIVersion == v1alpha1.RampartAPIVersion {
-			s.World.Problems = append(s.World.Problems, v1alpha1.Problem{Severity: v1alpha1.Warning, File: file, Line: d.Line, Message: strayWaiver})
+			s.World.Problems = append(s.World.Problems,
+				v1alpha1.Problem{Severity: v1alpha1.Warning, File: file, Line: d.Line, Message: strayWaiver})
 		}
 	}
 	return nil

@@ -36,23 +36,31 @@ const variableAPIKey = "RAMPART_TEMPORAL_API_KEY"
 func (f *TemporalFlags) Add(cmd *cobra.Command) {
 	f.mode = NewChoice("auto", "auto", "on", "off")
 	fs := cmd.Flags()
-	fs.StringVar(&f.Address, "temporal-address", "", "host:port to use for every connection (default: what the connections in Git say)")
-	fs.StringVar(&f.profile, "temporal-profile", "", "profile of Temporal's CLI with the address and credentials to use for every connection (TEMPORAL_CONFIG_FILE names its file)")
-	fs.Var(&f.mode, "temporal-tls", "TLS to --temporal-address: auto (where credentials or a server name are given), on, off")
+	fs.StringVar(&f.Address, "temporal-address", "",
+		"host:port to use for every connection (default: what the connections in Git say)")
+	fs.StringVar(&f.profile, "temporal-profile", "", "profile of Temporal's CLI with the address and credentials to "+
+		"use for every connection (TEMPORAL_CONFIG_FILE names its file)")
+	fs.Var(&f.mode, "temporal-tls",
+		"TLS to --temporal-address: auto (where credentials or a server name are given), on, off")
 	fs.StringVar(&f.certFile, "temporal-tls-cert", "", "client certificate, PEM")
 	fs.StringVar(&f.keyFile, "temporal-tls-key", "", "key of the client certificate, PEM")
 	fs.StringVar(&f.caFile, "temporal-tls-ca", "", "authorities to trust beside the system's, PEM")
 	fs.StringVar(&f.serverName, "temporal-tls-server-name", "", "name to expect in the server's certificate")
 	fs.StringVar(&f.keyInput, "temporal-api-key-file", "", "file with an API key (or "+variableAPIKey+")")
-	fs.StringVar(&f.connections, "temporal-connections", "", "YAML file: address and credentials for each connection, by namespace/name or host:port")
+	fs.StringVar(&f.connections, "temporal-connections", "",
+		"YAML file: address and credentials for each connection, by namespace/name or host:port")
 	fs.StringVar(&f.gateInputDir, "gate-inputs", "",
-		"folder with the inputs of gates that come from a ConfigMap or Secret: <namespace>/configmaps|secrets/<name>/<key>")
+		"folder with the inputs of gates that come from a ConfigMap or Secret: "+
+			"<namespace>/configmaps|secrets/<name>/<key>")
 	fs.StringVar(&f.gateKey, "gate-key-file", "",
 		"file with a key, 32 bytes or more, that is the same for every run: gates with an input from a Secret need it")
-	fs.StringVar(&f.prometheus.Address, "prometheus-address", "", "Prometheus that analysis.metrics of specs are asked of, such as https://prometheus.example.com")
+	fs.StringVar(&f.prometheus.Address, "prometheus-address", "",
+		"Prometheus that analysis.metrics of specs are asked of, such as https://prometheus.example.com")
 	fs.StringVar(&f.prometheus.BearerTokenFile, "prometheus-token-file", "", "file with a bearer token for it")
-	fs.StringVar(&f.prometheus.CAFile, "prometheus-ca-file", "", "authorities to trust for it instead of the system's, PEM")
-	fs.DurationVar(&f.prometheus.Timeout, "prometheus-timeout", metrics.DefaultTimeout, "time for one query; all of a cycle get twice as much together")
+	fs.StringVar(&f.prometheus.CAFile, "prometheus-ca-file", "",
+		"authorities to trust for it instead of the system's, PEM")
+	fs.DurationVar(&f.prometheus.Timeout, "prometheus-timeout", metrics.DefaultTimeout,
+		"time for one query; all of a cycle get twice as much together")
 	CompleteFlag(cmd, "temporal-tls", f.mode.Complete)
 	CompleteFlag(cmd, "temporal-profile", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return temporal.Profiles(), cobra.ShellCompDirectiveNoFileComp
@@ -77,10 +85,12 @@ func (a *App) OpenPool(f TemporalFlags, hooks PoolHooks) (*temporal.Pool, error)
 	if key, ok := a.LookupEnv(variableAPIKey); ok && key != "" && own.APIKeyFile == "" {
 		own.APIKey = func() (string, error) { return key, nil }
 	}
-	credentials := own.ServerName+own.APIKeyFile+f.certFile+f.keyFile+f.caFile+string(own.TLS.Mode) != "" || own.APIKey != nil
+	credentials := own.ServerName+own.APIKeyFile+f.certFile+f.keyFile+f.caFile+string(own.TLS.Mode) != "" ||
+		own.APIKey != nil
 	switch {
 	case f.profile != "" && (f.Address != "" || credentials):
-		return nil, errors.New("--temporal-profile has an address and credentials of its own: leave out --temporal-address, and TLS and API key flags")
+		return nil, errors.New("--temporal-profile has an address and credentials of its own: leave out " +
+			"--temporal-address, and TLS and API key flags")
 	case f.profile != "":
 		profile, err := profileAddress(f.profile)
 		if err != nil {
@@ -93,11 +103,13 @@ func (a *App) OpenPool(f TemporalFlags, hooks PoolHooks) (*temporal.Pool, error)
 		}
 		cfg.Override = &own
 	case credentials:
-		return nil, errors.New("TLS and API key flags go with --temporal-address; give each connection its own in the file of --temporal-connections")
+		return nil, errors.New("TLS and API key flags go with --temporal-address; give each connection its own in " +
+			"the file of --temporal-connections")
 	}
 	if f.connections != "" {
 		if cfg.Override != nil {
-			return nil, errors.New("--temporal-connections excludes --temporal-address and --temporal-profile; a connection in its file may name a profile")
+			return nil, errors.New("--temporal-connections excludes --temporal-address and --temporal-profile; a " +
+				"connection in its file may name a profile")
 		}
 		var err error
 		if cfg.Connections, err = readConnections(f.connections); err != nil {
@@ -142,8 +154,10 @@ func readConnections(name string) (map[string]temporal.Address, error) {
 		var a temporal.Address
 		mode := "auto"
 		profile := ""
-		settings := map[string]*string{"address": &a.HostPort, "serverName": &a.ServerName, "tls": &mode, "profile": &profile}
-		files := map[string]*string{"certFile": &a.TLS.CertFile, "keyFile": &a.TLS.KeyFile, "caFile": &a.TLS.CAFile, "apiKeyFile": &a.APIKeyFile}
+		settings := map[string]*string{"address": &a.HostPort, "serverName": &a.ServerName, "tls": &mode,
+			"profile": &profile}
+		files := map[string]*string{"certFile": &a.TLS.CertFile, "keyFile": &a.TLS.KeyFile, "caFile": &a.TLS.CAFile,
+			"apiKeyFile": &a.APIKeyFile}
 		for _, setting := range SortedKeys(entries[key]) {
 			value := entries[key][setting]
 			to, ok := settings[setting]
@@ -154,13 +168,15 @@ func readConnections(name string) (map[string]temporal.Address, error) {
 				}
 			}
 			if !ok {
-				return nil, fmt.Errorf("%s: %w", key, NotFound("setting", setting, slices.Concat(SortedKeys(settings), SortedKeys(files))))
+				return nil, fmt.Errorf("%s: %w", key,
+					NotFound("setting", setting, slices.Concat(SortedKeys(settings), SortedKeys(files))))
 			}
 			*to = value
 		}
 		if profile != "" {
 			if len(entries[key]) > 1 {
-				return nil, fmt.Errorf("%s: profile has an address and credentials of its own: leave out the other settings", key)
+				return nil, fmt.Errorf("%s: profile has an address and credentials of its own: leave out the "+
+					"other settings", key)
 			}
 			if out[key], err = profileAddress(profile); err != nil {
 				return nil, fmt.Errorf("%s: %w", key, err)

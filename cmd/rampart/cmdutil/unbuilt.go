@@ -47,7 +47,9 @@ func (s *Specs) sayNotBuilt(kind source.Kind, marker string, named bool) {
 	broken, read := slices.ContainsFunc(s.World.Problems, wrong), false
 	for _, env := range s.World.Environments {
 		broken = broken || slices.ContainsFunc(env.Problems, wrong)
-		read = read || slices.ContainsFunc(env.Deployments, func(d rollout.Snapshot) bool { return d.Spec != nil && inside(d.SpecPath) })
+		read = read || slices.ContainsFunc(env.Deployments, func(d rollout.Snapshot) bool {
+			return d.Spec != nil && inside(d.SpecPath)
+		})
 	}
 	if !broken && !named {
 		return // nothing was asked of it
@@ -57,7 +59,8 @@ func (s *Specs) sayNotBuilt(kind source.Kind, marker string, named bool) {
 		build = fmt.Sprintf("helm template NAME %s --namespace NAMESPACE", dir)
 	}
 	p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.marker(marker), Message: fmt.Sprintf(
-		"%s is not built: only the specs of a rampart.yaml name folders to build. %s, or give the output of %s as standard input (-)", dir, nameFolder(dir), build)}
+		"%s is not built: only the specs of a rampart.yaml name folders to build. %s, or give the output of %s as "+
+			"standard input (-)", dir, nameFolder(dir), build)}
 	if broken || !read {
 		p.Severity = v1alpha1.Error
 		s.World.Problems = slices.DeleteFunc(s.World.Problems, wrong)

@@ -45,7 +45,8 @@ func (s *Specs) UnreadPolicies() ([]v1alpha1.Problem, error) {
 			continue
 		}
 		out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: file,
-			Message: "no environment reads " + what + " from this file: name it in rampart.yaml, in spec.environments[]." + field})
+			Message: "no environment reads " + what +
+				" from this file: name it in rampart.yaml, in spec.environments[]." + field})
 	}
 	return out, nil
 }
@@ -57,7 +58,10 @@ func (s *Specs) rules(field, file string) bool {
 		if field == "policies" {
 			globs = env.Environment.Policies
 		}
-		return slices.ContainsFunc(globs, func(glob string) bool { ok, err := doublestar.Match(glob, file); return ok && err == nil })
+		return slices.ContainsFunc(globs, func(glob string) bool {
+			ok, err := doublestar.Match(glob, file)
+			return ok && err == nil
+		})
 	})
 }
 

@@ -105,7 +105,8 @@ func UselessWaivers(s Specs, judges *Judges) []v1alpha1.Problem {
 	var out []v1alpha1.Problem
 	for _, w := range s.waivers {
 		warn := func(line int, field, format string, args ...any) {
-			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.DisplayPath(w.file), Line: line, Path: field, Message: fmt.Sprintf(format, args...)})
+			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.DisplayPath(w.file), Line: line,
+				Path: field, Message: fmt.Sprintf(format, args...)})
 		}
 		if len(w.environments) == 0 {
 			warn(w.line, "", strayWaiver)
@@ -117,12 +118,14 @@ func UselessWaivers(s Specs, judges *Judges) []v1alpha1.Problem {
 			continue // its errors are said; or none of its environments is asked about
 		}
 		if scope := w.waiver.Spec.Scope.Environment; scope != "" && !slices.Contains(w.environments, scope) {
-			warn(w.scopeLine, "spec.scope.environment", "waiver %s has no effect: it is about %s, and the file is read by %s",
+			warn(w.scopeLine, "spec.scope.environment",
+				"waiver %s has no effect: it is about %s, and the file is read by %s",
 				w.waiver.Metadata.Name, scope, strings.Join(w.environments, ", "))
 			continue
 		}
 		if near, unknown := unknownRule(s.World.Environments, w, judges); unknown {
-			message := fmt.Sprintf("waiver %s has no effect: no policy has a rule %s", w.waiver.Metadata.Name, w.waiver.Spec.Rule)
+			message := fmt.Sprintf("waiver %s has no effect: no policy has a rule %s", w.waiver.Metadata.Name,
+				w.waiver.Spec.Rule)
 			if near != "" {
 				message += fmt.Sprintf(" (did you mean %s?)", near)
 			}

@@ -24,16 +24,18 @@ func explainCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain NAME",
 		Short: "Say why a rollout is where it is",
-		Long: `Explain says why a worker deployment is where it is, from what the bot wrote to the folder -C or the branch of --repo: its
-state, what policy decided and by which rules, the steps done and to come, gates, holds and bars and how to lift them, and
-what each other version waits for.
+		Long: `Explain says why a worker deployment is where it is, from what the bot wrote to the folder -C or the
+branch of --repo: its state, what policy decided and by which rules, the steps done and to come, gates, holds and
+bars and how to lift them, and what each other version waits for.
 
 ` + cmdutil.CloneHelp + `
 
-Where the bot records its decisions (rampart run --record-decisions), or with --decisions, it asks the policies of the environment
-about the last recorded decision again, and shows rule by rule what they say of the action that is held most (or of --action):
-what fired and what it saw, and of what did not fire the first line that was not true. With --snapshot, the JSON that rampart observe wrote, it does so on what is decided from that, and shows
-the row and every verdict and finding. With --kubeconfig and --env it also says how the pods of each version are in the cluster now. It fits one screen; --all shows every rule.`,
+Where the bot records its decisions (rampart run --record-decisions), or with --decisions, it asks the policies of
+the environment about the last recorded decision again, and shows rule by rule what they say of the action that is
+held most (or of --action): what fired and what it saw, and of what did not fire the first line that was not true.
+With --snapshot, the JSON that rampart observe wrote, it does so on what is decided from that, and shows the row and
+every verdict and finding. With --kubeconfig and --env it also says how the pods of each version are in the cluster
+now. It fits one screen; --all shows every rule.`,
 		Example: `  rampart explain payments/checkout
   rampart explain payments/checkout --decisions decisions.jsonl --all
   rampart observe | rampart explain checkout --snapshot -`,
@@ -57,7 +59,8 @@ the row and every verdict and finding. With --kubeconfig and --env it also says 
 	flags.decisions.Add(cmd)
 	flags.cluster.AddPods(cmd)
 	cmd.Flags().StringVar(&flags.snapshot, "snapshot", "", "file that rampart observe wrote; decide again on it")
-	cmd.Flags().StringVar(&flags.action, "action", "", "explain this action, by its ID, in place of the one that is held most")
+	cmd.Flags().StringVar(&flags.action, "action", "",
+		"explain this action, by its ID, in place of the one that is held most")
 	cmd.Flags().BoolVar(&all, "all", false, "show every rule, with every value")
 	cmd.MarkFlagsMutuallyExclusive("snapshot", "repo")
 	cmd.MarkFlagsMutuallyExclusive("snapshot", "decisions")
@@ -71,7 +74,8 @@ type explainFlags struct {
 	cluster          cmdutil.ClusterFlags
 }
 
-func explain(ctx context.Context, a *cmdutil.App, name string, flags explainFlags, repository cmdutil.RepositoryFlags) (e report.Explanation, err error) {
+func explain(ctx context.Context, a *cmdutil.App, name string, flags explainFlags,
+	repository cmdutil.RepositoryFlags) (e report.Explanation, err error) {
 	if flags.snapshot != "" {
 		return explainSnapshot(ctx, a, name, flags)
 	}
@@ -103,7 +107,8 @@ func explain(ctx context.Context, a *cmdutil.App, name string, flags explainFlag
 	}
 	defer judges.Close()
 	chosen := flags.decisions.File != "" || flags.decisions.Ref != auditlog.DefaultRef
-	ask := policyQuestion{engine: judges.Engine(*env), action: flags.action, whatever: flags.decisions.File != "" || flags.action != ""}
+	ask := policyQuestion{engine: judges.Engine(*env), action: flags.action,
+		whatever: flags.decisions.File != "" || flags.action != ""}
 	e.Policy, e.Superseded, err = explainDecision(ctx, a.Decisions(flags.decisions, repository), e.Status, ask)
 	switch {
 	case err != nil && !chosen && flags.action == "" && ctx.Err() == nil: // Git alone says something too
@@ -123,7 +128,8 @@ func explain(ctx context.Context, a *cmdutil.App, name string, flags explainFlag
 }
 
 // withPods adds what the cluster says of a worker deployment's pods, where one is read.
-func withPods(ctx context.Context, a *cmdutil.App, s rollout.Snapshot, f cmdutil.ClusterFlags) (rollout.Snapshot, error) {
+func withPods(ctx context.Context, a *cmdutil.App, s rollout.Snapshot,
+	f cmdutil.ClusterFlags) (rollout.Snapshot, error) {
 	pods, err := a.OpenPods(f)
 	if err != nil {
 		return s, err

@@ -18,7 +18,8 @@ import (
 // they are; nil: there is none.
 //
 // One about an earlier state than the status tells of is named in place of explained, unless it was asked for.
-func explainDecision(ctx context.Context, source cmdutil.DecisionSource, st report.Status, ask policyQuestion) (*report.PolicyTree, *report.Superseded, error) {
+func explainDecision(ctx context.Context, source cmdutil.DecisionSource, st report.Status,
+	ask policyQuestion) (*report.PolicyTree, *report.Superseded, error) {
 	d, err := source.Last(ctx, st.Name)
 	if err != nil || d == nil {
 		return nil, nil, err

@@ -35,10 +35,10 @@ func historyCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history NAME",
 		Short: "Tell a rollout's story: who did what, when and why",
-		Long: `History tells what happened to a worker deployment, the newest first: the commits of persons and of the bot that touched its spec
-or its record, and the decisions that the bot recorded about it (rampart run --record-decisions), with the rules that fired and
-the waivers that were applied. It reads the branch of --repo, or the clone that the folder -C is in; where decisions are not
-recorded the commits tell the story alone.
+		Long: `History tells what happened to a worker deployment, the newest first: the commits of persons and of
+the bot that touched its spec or its record, and the decisions that the bot recorded about it (rampart run
+--record-decisions), with the rules that fired and the waivers that were applied. It reads the branch of --repo, or
+the clone that the folder -C is in; where decisions are not recorded the commits tell the story alone.
 
 ` + cmdutil.CloneHelp,
 		Example: `  rampart history payments/checkout
@@ -136,7 +136,8 @@ func historian(a *cmdutil.App, f cmdutil.RepositoryFlags) (reconcile.Source, tou
 func storyOf(world rollout.World, name string) ([]subjectOfHistory, error) {
 	s, err := cmdutil.Deployment(world, name)
 	if err == nil {
-		return []subjectOfHistory{{s.Environment.Name, s.Environment.Output.Branch, s.Deployment, s.SpecPath, path.Clean(s.Record.Dir)}}, nil
+		return []subjectOfHistory{{s.Environment.Name, s.Environment.Output.Branch, s.Deployment, s.SpecPath,
+			path.Clean(s.Record.Dir)}}, nil
 	}
 	namespace, short, full := strings.Cut(name, "/")
 	if !full {
@@ -145,8 +146,9 @@ func storyOf(world rollout.World, name string) ([]subjectOfHistory, error) {
 	var out []subjectOfHistory
 	for _, env := range world.Environments {
 		e := env.Environment
-		out = append(out, subjectOfHistory{environment: e.Name, branch: e.Output.Branch, deployment: rollout.Name{Namespace: namespace, Name: short},
-			record: path.Join(e.Output.Path, namespace, short)})
+		out = append(out, subjectOfHistory{environment: e.Name, branch: e.Output.Branch,
+			deployment: rollout.Name{Namespace: namespace, Name: short},
+			record:     path.Join(e.Output.Path, namespace, short)})
 	}
 	return out, err
 }
@@ -172,7 +174,8 @@ func tell(ctx context.Context, a *cmdutil.App, from toucher, t teller) error {
 			return err
 		}
 		if cut := found.Cut; cut != nil {
-			a.Say("history ends with commit %s of %s: the repository is shallow (git fetch --unshallow in it brings the rest)", cmdutil.ShortHash(cut.Commit), cmdutil.FormatTime(cut.When))
+			a.Say("history ends with commit %s of %s: the repository is shallow (git fetch --unshallow in it brings "+
+				"the rest)", cmdutil.ShortHash(cut.Commit), cmdutil.FormatTime(cut.When))
 		}
 		for _, touch := range found.Touches {
 			t.history.Events = append(t.history.Events, commitEvent(t.deployment, touch))
@@ -225,7 +228,8 @@ const botSubject = "rampart("
 // one.
 func commitEvent(name rollout.Name, t gitops.Touch) report.Event {
 	subject, body, _ := strings.Cut(strings.TrimSpace(t.Message), "\n")
-	e := report.Event{At: t.When, Kind: report.CommitEvent, Who: t.Author, What: subject, Commit: t.Commit, Paths: t.Paths}
+	e := report.Event{At: t.When, Kind: report.CommitEvent, Who: t.Author, What: subject, Commit: t.Commit,
+		Paths: t.Paths}
 	e.ByBot = strings.HasPrefix(subject, botSubject)
 	var own []string
 	in := false
@@ -243,7 +247,8 @@ func commitEvent(name rollout.Name, t gitops.Touch) report.Event {
 	if _, said, ok := strings.Cut(subject, "): "+name.String()+": "); ok && e.ByBot {
 		e.What = said
 	}
-	if len(own) > 0 && !strings.HasPrefix(own[0], "said by ") { // the first line is the subject of the bot's commits, which may be cut there
+	// the first line is the subject of the bot's commits, which may be cut there
+	if len(own) > 0 && !strings.HasPrefix(own[0], "said by ") {
 		e.What, own = own[0], own[1:]
 	}
 	e.Why = own
@@ -277,7 +282,8 @@ func decisionEvent(d auditlog.Decision) (e report.Event, environment string, err
 	if err := json.Unmarshal(d.Result, &v); err != nil {
 		return e, "", fmt.Errorf("decode the result of decision %s: %w", d.ID, err)
 	}
-	e = report.Event{At: d.Timestamp, Kind: report.DecisionEvent, Who: d.Labels["id"], Decision: d.ID, State: in.Plan.Reason, PolicyDigest: v.PolicyDigest}
+	e = report.Event{At: d.Timestamp, Kind: report.DecisionEvent, Who: d.Labels["id"], Decision: d.ID,
+		State: in.Plan.Reason, PolicyDigest: v.PolicyDigest}
 	var what []string
 	if v.Spec.Effect.Strictness() > rollout.Allow.Strictness() {
 		what = append(what, "spec: "+string(v.Spec.Effect))

@@ -10,5 +10,6 @@ import (
 
 // Commands returns the commands of this group.
 func Commands(a *cmdutil.App) []*cobra.Command {
-	return []*cobra.Command{observeCommand(a), planCommand(a), statusCommand(a), waitCommand(a), explainCommand(a), historyCommand(a), referencesCommand(a)}
+	return []*cobra.Command{observeCommand(a), planCommand(a), statusCommand(a), waitCommand(a), explainCommand(a),
+		historyCommand(a), referencesCommand(a)}
 }

@@ -19,8 +19,9 @@ func observeCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "observe",
 		Short: "Print what the bot sees: specs, records, and what Temporal says",
-		Long: `Observe reads the folder -C, or the branch of --repo, and Temporal, and prints all of it: the world that decisions are made
-on, one snapshot for each worker deployment. It changes nothing. What could not be read is said in the snapshot.
+		Long: `Observe reads the folder -C, or the branch of --repo, and Temporal, and prints all of it: the world
+that decisions are made on, one snapshot for each worker deployment. It changes nothing. What could not be read is
+said in the snapshot.
 
 rampart plan --snapshot and rampart explain --snapshot decide again from its JSON, without Git and network. The snapshot
 holds the specs and the recorded manifests, and no credentials of the bot.`,
@@ -36,8 +37,8 @@ holds the specs and the recorded manifests, and no credentials of the bot.`,
 			}
 			for _, d := range slices.Concat(decided...) {
 				if p := d.Snapshot.Observation.Problem; p != nil {
-					a.Log.WarnContext(cmd.Context(), "not read from Temporal", "deployment", d.Snapshot.Deployment.String(),
-						"reason", string(p.Reason), "error", p.Message)
+					a.Log.WarnContext(cmd.Context(), "not read from Temporal", "deployment",
+						d.Snapshot.Deployment.String(), "reason", string(p.Reason), "error", p.Message)
 				}
 			}
 			return a.Encode(output.Value, observed(world, decided))

@@ -27,12 +27,14 @@ func planCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan [NAME...]",
 		Short: "Show what the bot's next cycle would do",
-		Long: `Plan shows, for each worker deployment or those that are named, what the next cycle would do: the row of the rules that decides, each action with
-what policy says of it, how the routing would move, and how the files would change. It changes nothing: no writer is made.
+		Long: `Plan shows, for each worker deployment or those that are named, what the next cycle would do: the row
+of the rules that decides, each action with what policy says of it, how the routing would move, and how the files
+would change. It changes nothing: no writer is made.
 
-It reads the folder -C as it is on disk (so a change can be tried before it is committed), or the branch of --repo as
-rampart run does, and Temporal. With --snapshot it decides offline on what rampart observe printed; "-" is standard input. A NAME
-is namespace/name, or the name alone. The others are decided too, since rollouts start one after the other; they are not shown.
+It reads the folder -C as it is on disk (so a change can be tried before it is committed), or the branch of --repo
+as rampart run does, and Temporal. With --snapshot it decides offline on what rampart observe printed; "-" is
+standard input. A NAME is namespace/name, or the name alone. The others are decided too, since rollouts start one
+after the other; they are not shown.
 
 Exit code 2 if anything would change, 0 if nothing would, 1 if something could not be read.`,
 		Example: `  rampart plan
@@ -68,7 +70,8 @@ Exit code 2 if anything would change, 0 if nothing would, 1 if something could n
 	server.AddLimits(cmd)
 	k8s.AddPods(cmd)
 	cmdutil.AddPolicies(a, cmd)
-	cmd.Flags().StringVar(&snapshot, "snapshot", "", "file that rampart observe wrote; neither Git nor Temporal are asked")
+	cmd.Flags().StringVar(&snapshot, "snapshot", "",
+		"file that rampart observe wrote; neither Git nor Temporal are asked")
 	cmd.MarkFlagsMutuallyExclusive("snapshot", "repo")
 	return cmd
 }
@@ -80,7 +83,8 @@ type liveFlags struct {
 	cluster    cmdutil.ClusterFlags
 }
 
-func decideLive(ctx context.Context, a *cmdutil.App, f liveFlags) (world rollout.World, decided [][]*rollout.Decision, err error) {
+func decideLive(ctx context.Context, a *cmdutil.App,
+	f liveFlags) (world rollout.World, decided [][]*rollout.Decision, err error) {
 	source, closeSource, err := a.OpenSource(f.repository)
 	if err != nil {
 		return world, nil, err
@@ -101,7 +105,8 @@ func decideLive(ctx context.Context, a *cmdutil.App, f liveFlags) (world rollout
 		return world, nil, err
 	}
 	defer pods.Close()
-	planner, err := a.NewPlanner(cmdutil.PlannerPorts{Source: source, Observer: pool, Judges: judges, Pods: pods}, f.temporal)
+	planner, err := a.NewPlanner(cmdutil.PlannerPorts{Source: source, Observer: pool, Judges: judges, Pods: pods},
+		f.temporal)
 	if err != nil {
 		return world, nil, err
 	}

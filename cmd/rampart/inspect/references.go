@@ -51,7 +51,8 @@ object that a generator of Kustomize, a template of Helm or a controller makes i
 }
 
 // references reads what the versions of a worker deployment name.
-func references(ctx context.Context, a *cmdutil.App, name string, from cmdutil.RepositoryFlags) (r report.References, err error) {
+func references(ctx context.Context, a *cmdutil.App, name string,
+	from cmdutil.RepositoryFlags) (r report.References, err error) {
 	a.Locate = func(_ rollout.EnvironmentWorld, of rollout.Name, _ bool) bool {
 		return of.String() == name || of.Name == name
 	}

@@ -28,13 +28,15 @@ func statusCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [NAME...]",
 		Short: "Show where each rollout stands, as Git says",
-		Long: `Status prints a table of worker deployments from what the bot wrote to the repository: the branch of --repo, or the clone
-that the folder -C is in. A NAME is namespace/name, or the name alone. The state is Pending while the status is not about the spec as it is. With --kubeconfig and
---env it also says how the pods of versions are now that are rolled out.
+		Long: `Status prints a table of worker deployments from what the bot wrote to the repository: the branch of
+--repo, or the clone that the folder -C is in. A NAME is namespace/name, or the name alone. The state is Pending
+while the status is not about the spec as it is. With --kubeconfig and --env it also says how the pods of versions
+are now that are rolled out.
 
 ` + cmdutil.CloneHelp + `
 
-Exit code 0, ready or not; 1 when a named worker deployment does not exist. For a condition to wait for, see rampart wait.`,
+Exit code 0, ready or not; 1 when a named worker deployment does not exist. For a condition to wait for, see rampart
+wait.`,
 		Example: `  rampart status
   rampart status payments/checkout -o json
   rampart status --repo https://git.example.com/team/workers.git --watch`,
@@ -51,7 +53,8 @@ Exit code 0, ready or not; 1 when a named worker deployment does not exist. For 
 				return err
 			}
 			defer pods.Close()
-			show := &statusView{App: a, source: source, pods: pods, names: args, format: output.Value, where: cmp.Or(repository.URL, a.Dir)}
+			show := &statusView{App: a, source: source, pods: pods, names: args, format: output.Value,
+				where: cmp.Or(repository.URL, a.Dir)}
 			if err := show.print(cmd.Context()); err != nil || !watch {
 				return err
 			}

@@ -28,15 +28,16 @@ func waitCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait NAME",
 		Short: "Wait for a condition of the spec as it is in Git",
-		Long: `Wait blocks until the status in Git has a condition, of the spec as it is at the branch's tip: an older status, about the
-spec before the last push, does not count (kubectl wait cannot tell them apart). It reads the branch of --repo again and
-again, or the clone that the folder -C is in.
+		Long: `Wait blocks until the status in Git has a condition, of the spec as it is at the branch's tip: an
+older status, about the spec before the last push, does not count (kubectl wait cannot tell them apart). It reads
+the branch of --repo again and again, or the clone that the folder -C is in.
 
 ` + cmdutil.CloneHelp + `
 
-A rollout that is Stalled (held by policy, waiting for approval, turned back, spec invalid, Temporal unreadable) does not
-get ready by waiting: that ends the wait with exit code 2, unless --fail-on-stalled=false. So does the timeout; a timeout
-of 0 looks once. Exit code 1 when the worker deployment does not exist or the repository cannot be read at first.`,
+A rollout that is Stalled (held by policy, waiting for approval, turned back, spec invalid, Temporal unreadable)
+does not get ready by waiting: that ends the wait with exit code 2, unless --fail-on-stalled=false. So does the
+timeout; a timeout of 0 looks once. Exit code 1 when the worker deployment does not exist or the repository cannot
+be read at first.`,
 		Example: `  rampart wait payments/checkout --repo https://git.example.com/team/workers.git --timeout 30m
   rampart wait checkout --for condition=Progressing=False --fail-on-stalled=false`,
 		Args:              cmdutil.OneName,
@@ -62,8 +63,8 @@ of 0 looks once. Exit code 1 when the worker deployment does not exist or the re
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait at most")
 	cmd.Flags().DurationVar(&interval, "interval", 5*time.Second, "how often to look")
 	cmd.Flags().BoolVar(&failOnStalled, "fail-on-stalled", true, "give up on what does not get ready by waiting")
-	cmdutil.CompleteFlag(cmd, "for", cobra.FixedCompletions([]string{"condition=Ready", "condition=Progressing", "condition=Stalled",
-		"condition=Reconciling"}, cobra.ShellCompDirectiveNoFileComp))
+	cmdutil.CompleteFlag(cmd, "for", cobra.FixedCompletions([]string{"condition=Ready", "condition=Progressing",
+		"condition=Stalled", "condition=Reconciling"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -86,7 +87,8 @@ func (w *waiter) parse(condition string) error {
 		return fmt.Errorf("--for is condition=TYPE or condition=TYPE=STATUS, not %q", condition)
 	}
 	kind, status, given := strings.Cut(rest, "=")
-	kinds := []string{v1alpha1.ConditionReady, v1alpha1.ConditionProgressing, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled}
+	kinds := []string{v1alpha1.ConditionReady, v1alpha1.ConditionProgressing, v1alpha1.ConditionReconciling,
+		v1alpha1.ConditionStalled}
 	w.kind, w.status = "", v1alpha1.True
 	for _, k := range kinds {
 		if strings.EqualFold(k, kind) {
@@ -149,7 +151,8 @@ func (w *waiter) wait(ctx context.Context, timeout time.Duration) error {
 	case done:
 		return cmdutil.Pending(fmt.Errorf("%s does not get %s by waiting: %s", st.Name, w.wanted(), stateLine(st)))
 	}
-	return cmdutil.Pending(fmt.Errorf("timed out after %s waiting for %s to be %s: %s", timeout, st.Name, w.wanted(), stateLine(st)))
+	return cmdutil.Pending(fmt.Errorf("timed out after %s waiting for %s to be %s: %s", timeout, st.Name, w.wanted(),
+		stateLine(st)))
 }
 
 func (w *waiter) wanted() string {

@@ -17,8 +17,9 @@ func argocdCommand(a *cmdutil.App) *cobra.Command {
 	return deliveryCommand(a, &cobra.Command{
 		Use:   "argocd",
 		Short: "Print ArgoCD's Applications and its health check",
-		Long: `Argocd prints an Application for each environment of the folder -C, and the part of ArgoCD's ConfigMap with the health check of worker deployments. Apply it
-server-side with a field manager of its own, so that the rest of the ConfigMap stays.`,
+		Long: `Argocd prints an Application for each environment of the folder -C, and the part of ArgoCD's
+ConfigMap with the health check of worker deployments. Apply it server-side with a field manager of its own, so that
+the rest of the ConfigMap stays.`,
 		Example: `  rampart argocd --repo https://git.example.com/platform/workers.git | kubectl apply --server-side --field-manager rampart -f -
   rampart argocd --repo https://git.example.com/platform/workers.git --env prod > argocd.yaml`,
 	}, delivery.ArgoCD)
@@ -28,22 +29,25 @@ func fluxCommand(a *cmdutil.App) *cobra.Command {
 	return deliveryCommand(a, &cobra.Command{
 		Use:   "flux",
 		Short: "Print Flux's GitRepositories and Kustomizations",
-		Long: `Flux prints a GitRepository and a Kustomization for each environment of the folder -C, with a health check for each worker deployment that has a spec. The health checks
-need kustomize-controller's feature gate CancelHealthCheckOnNewRevision.`,
+		Long: `Flux prints a GitRepository and a Kustomization for each environment of the folder -C, with a health
+check for each worker deployment that has a spec. The health checks need kustomize-controller's feature gate
+CancelHealthCheckOnNewRevision.`,
 		Example: `  rampart flux --repo https://git.example.com/platform/workers.git | kubectl apply --server-side --field-manager rampart -f -
   rampart flux --repo https://git.example.com/platform/workers.git --env prod > flux.yaml`,
 	}, delivery.Flux)
 }
 
 // deliveryCommand completes a command that prints how a tool applies what the bot writes.
-func deliveryCommand(a *cmdutil.App, cmd *cobra.Command, manifest func(delivery.Delivery) ([]byte, error)) *cobra.Command {
+func deliveryCommand(a *cmdutil.App, cmd *cobra.Command,
+	manifest func(delivery.Delivery) ([]byte, error)) *cobra.Command {
 	var repo, branch string
 	cmd.Args, cmd.ValidArgsFunction = cmdutil.NoArgs, cobra.NoFileCompletions
 	cmd.Flags().StringVar(&repo, "repo", "", "URL of the repository, as the tool in the cluster reaches it (required)")
 	cmd.Flags().StringVar(&branch, "branch", "main", "branch of outputs for which rampart.yaml names none")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		if repo == "" {
-			return errors.New("--repo is required: the URL of the repository, such as https://git.example.com/platform/workers.git")
+			return errors.New("--repo is required: the URL of the repository, such as " +
+				"https://git.example.com/platform/workers.git")
 		}
 		s, err := a.LoadSpecs(nil)
 		if err != nil {
@@ -69,10 +73,12 @@ func deliveryCommand(a *cmdutil.App, cmd *cobra.Command, manifest func(delivery.
 func deliveryOf(w rollout.World, repo, branch string) delivery.Delivery {
 	out := delivery.Delivery{URL: repo}
 	for _, env := range w.Environments {
-		e := delivery.Environment{Name: "workers-" + env.Environment.Name, Branch: cmp.Or(env.Environment.Output.Branch, branch), Path: env.Environment.Output.Path}
+		e := delivery.Environment{Name: "workers-" + env.Environment.Name,
+			Branch: cmp.Or(env.Environment.Output.Branch, branch), Path: env.Environment.Output.Path}
 		for _, d := range env.Deployments {
 			if d.Spec != nil {
-				e.Deployments = append(e.Deployments, delivery.Deployment{Kind: d.Spec.Kind, Namespace: d.Deployment.Namespace, Name: d.Deployment.Name})
+				e.Deployments = append(e.Deployments,
+					delivery.Deployment{Kind: d.Spec.Kind, Namespace: d.Deployment.Namespace, Name: d.Deployment.Name})
 				out.Kinds = append(out.Kinds, d.Spec.Kind)
 			}
 		}

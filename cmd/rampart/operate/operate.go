@@ -29,8 +29,8 @@ import (
 
 // Commands returns the commands of this group.
 func Commands(a *cmdutil.App) []*cobra.Command {
-	return []*cobra.Command{rollbackCommand(a), holdCommand(a), resumeCommand(a), retryCommand(a), approveCommand(a), rejectCommand(a), retireCommand(a),
-		adoptCommand(a), releaseCommand(a)}
+	return []*cobra.Command{rollbackCommand(a), holdCommand(a), resumeCommand(a), retryCommand(a), approveCommand(a),
+		rejectCommand(a), retireCommand(a), adoptCommand(a), releaseCommand(a)}
 }
 
 // operatorFlags are those of every command by which a person says something about one worker deployment.
@@ -76,7 +76,8 @@ type told struct {
 }
 
 // operate runs one command, and prints what it did.
-func operate(a *cmdutil.App, cmd *cobra.Command, name string, f operatorFlags, do func(context.Context, *operation) (told, error)) (err error) {
+func operate(a *cmdutil.App, cmd *cobra.Command, name string, f operatorFlags,
+	do func(context.Context, *operation) (told, error)) (err error) {
 	if err := ofClone(a, cmd, &f.repository); err != nil {
 		return err
 	}
@@ -92,8 +93,10 @@ func operate(a *cmdutil.App, cmd *cobra.Command, name string, f operatorFlags, d
 		return err
 	}
 	defer func() { err = errors.Join(err, closeRepo()) }()
-	o := &operation{App: a, command: cmd.Name(), name: name, format: f.output.Value, repo: repo, source: a.NarrowSource(repo), hooks: hooks,
-		person: operator.Person{Name: printable.Line(f.repository.Author), Email: f.repository.Email, Reason: printable.Line(f.reason), At: a.Now()}}
+	o := &operation{App: a, command: cmd.Name(), name: name, format: f.output.Value, repo: repo,
+		source: a.NarrowSource(repo), hooks: hooks,
+		person: operator.Person{Name: printable.Line(f.repository.Author), Email: f.repository.Email,
+			Reason: printable.Line(f.reason), At: a.Now()}}
 	t, err := do(cmd.Context(), o)
 	if err != nil {
 		return err
@@ -237,20 +240,25 @@ func (o *operation) change(ctx context.Context, do func(rollout.Snapshot) (opera
 
 // commit pushes one change of a record, written as the bot writes it.
 func (o *operation) commit(ctx context.Context, at found, c operator.Change) (told, error) {
-	t := told{Command: o.command, Name: at.Deployment.String(), Environment: at.Environment.Name, Did: c.Did, Notes: c.Notes, Changed: c.Did != ""}
+	t := told{Command: o.command, Name: at.Deployment.String(), Environment: at.Environment.Name, Did: c.Did,
+		Notes: c.Notes, Changed: c.Did != ""}
 	if c.Did == "" {
 		return t, nil
 	}
-	files, err := render.Files(rollout.Plan{Deployment: at.Deployment, Environment: at.Environment, Dir: at.Record.Dir, Record: &c.Record}, at.Record)
-	files = slices.DeleteFunc(files, func(f rollout.FileChange) bool { return path.Base(f.Path) != layout.Routing }) // the rest is the bot's
+	files, err := render.Files(rollout.Plan{Deployment: at.Deployment, Environment: at.Environment, Dir: at.Record.Dir,
+		Record: &c.Record}, at.Record)
+	// the rest is the bot's
+	files = slices.DeleteFunc(files, func(f rollout.FileChange) bool { return path.Base(f.Path) != layout.Routing })
 	if err != nil || len(files) == 0 {
 		return t, err
 	}
-	message := fmt.Sprintf("rampart(%s): %s: %s\n\n%s\n  said by %s", at.Environment.Name, at.Deployment, c.Did, at.Deployment, o.person.Name)
+	message := fmt.Sprintf("rampart(%s): %s: %s\n\n%s\n  said by %s", at.Environment.Name, at.Deployment, c.Did,
+		at.Deployment, o.person.Name)
 	if o.person.Reason != "" {
 		message += "\n  because " + o.person.Reason
 	}
-	t.Commit, err = o.repo.Commit(ctx, rollout.Commit{Environment: at.Environment, Base: at.base, Changes: files, Message: message + "\n"})
+	t.Commit, err = o.repo.Commit(ctx, rollout.Commit{Environment: at.Environment, Base: at.base, Changes: files,
+		Message: message + "\n"})
 	return t, err
 }
 
@@ -267,15 +275,18 @@ func unreachable(s rollout.Snapshot) error {
 	case s.Spec == nil:
 		return fmt.Errorf("the spec of %s is gone from Git: it says where its Temporal is", s.Deployment)
 	case plan.Judged(s).Spec == nil:
-		return fmt.Errorf("the spec of %s cannot be used, and none that could is recorded: rampart status %[1]s says why", s.Deployment)
+		return fmt.Errorf("the spec of %s cannot be used, and none that could is recorded: rampart status "+
+			"%[1]s says why", s.Deployment)
 	case s.Connection != nil:
-		return fmt.Errorf("the connection by which %s is in Temporal namespace %s is not in the repository", s.Deployment, plan.TemporalNamespace(s))
+		return fmt.Errorf("the connection by which %s is in Temporal namespace %s is not in the repository",
+			s.Deployment, plan.TemporalNamespace(s))
 	}
 	return fmt.Errorf("%s is not in the repository", s.Spec.Spec.WorkerOptions.ConnectionRef.In(s.Deployment.Namespace))
 }
 
 // observe reads what ask names of a worker deployment, again and again as the answers say what more to ask.
-func (o *operation) observe(ctx context.Context, pool *temporal.Pool, s rollout.Snapshot, asks ...func(rollout.Snapshot) rollout.Ask) (rollout.Snapshot, error) {
+func (o *operation) observe(ctx context.Context, pool *temporal.Pool, s rollout.Snapshot,
+	asks ...func(rollout.Snapshot) rollout.Ask) (rollout.Snapshot, error) {
 	s.Limits, s.Now = rollout.DefaultLimits(), o.Now()
 	conn := plan.ConnectionOf(s)
 	if conn == nil {

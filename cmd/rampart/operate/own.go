@@ -19,8 +19,9 @@ func adoptCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "adopt NAME",
 		Short: "Take a worker deployment's routing over from its owner",
-		Long: `Adopt makes the environment the owner of a worker deployment's routing in Temporal (its manager identity), and takes the routing as
-it is for the desired one. From then on the bot moves it as the spec says; rampart hold first keeps it where it is.
+		Long: `Adopt makes the environment the owner of a worker deployment's routing in Temporal (its manager
+identity), and takes the routing as it is for the desired one. From then on the bot moves it as the spec says;
+rampart hold first keeps it where it is.
 
 If the routing has an owner, --from has to name it: if the owner is another by now, nothing is taken over.`,
 		Example: `  rampart adopt payments/checkout --from temporal-worker-controller --repo https://git.example.com/team/workers.git`,
@@ -30,7 +31,9 @@ If the routing has an owner, --from has to name it: if the owner is another by n
 				if cmd.Flags().Changed("from") {
 					believed = &from
 				}
-				return o.own(ctx, f.server, func(s rollout.Snapshot) (operator.Owner, error) { return operator.Adopt(s, o.person, believed) })
+				return o.own(ctx, f.server, func(s rollout.Snapshot) (operator.Owner, error) {
+					return operator.Adopt(s, o.person, believed)
+				})
 			})
 		},
 	}
@@ -46,13 +49,16 @@ func releaseCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release NAME",
 		Short: "Hand a worker deployment's routing to somebody else, or give it up",
-		Long: `Release makes the bot leave a worker deployment's routing alone, and hands its manager identity in Temporal to --to, or takes it
-away. Files of versions are still rendered; nothing is scaled down or removed. rampart adopt takes the routing back.`,
+		Long: `Release makes the bot leave a worker deployment's routing alone, and hands its manager identity in
+Temporal to --to, or takes it away. Files of versions are still rendered; nothing is scaled down or removed. rampart
+adopt takes the routing back.`,
 		Example: `  rampart release payments/checkout --reason "manual migration" --repo https://git.example.com/team/workers.git
   rampart release payments/checkout --to temporal-worker-controller`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return operate(a, cmd, args[0], *f, func(ctx context.Context, o *operation) (told, error) {
-				return o.own(ctx, f.server, func(s rollout.Snapshot) (operator.Owner, error) { return operator.Release(s, o.person, to) })
+				return o.own(ctx, f.server, func(s rollout.Snapshot) (operator.Owner, error) {
+					return operator.Release(s, o.person, to)
+				})
 			})
 		},
 	}
@@ -64,7 +70,8 @@ away. Files of versions are still rendered; nothing is scaled down or removed. r
 
 // own writes down whose the routing is to be, and then asks Temporal for it: a bot in between finds it in Git, and
 // leaves it alone.
-func (o *operation) own(ctx context.Context, server cmdutil.TemporalFlags, do func(rollout.Snapshot) (operator.Owner, error)) (t told, err error) {
+func (o *operation) own(ctx context.Context, server cmdutil.TemporalFlags,
+	do func(rollout.Snapshot) (operator.Owner, error)) (t told, err error) {
 	pool, err := o.temporal(server)
 	if err != nil {
 		return told{}, err
@@ -94,10 +101,12 @@ func (o *operation) own(ctx context.Context, server cmdutil.TemporalFlags, do fu
 		if owner.From == owner.To || owner.Did == "" {
 			return nil
 		}
-		return pool.SetManager(ctx, plan.SubjectOf(s), temporal.ManagerCall{From: owner.From, To: owner.To, Token: s.Observation.ConflictToken})
+		return pool.SetManager(ctx, plan.SubjectOf(s),
+			temporal.ManagerCall{From: owner.From, To: owner.To, Token: s.Observation.ConflictToken})
 	})
 	if err != nil && commit != "" {
-		return t, fmt.Errorf("it is written down in Git (%s), but Temporal's manager identity is not changed; say it again: %w", commit, err)
+		return t, fmt.Errorf("it is written down in Git (%s), but Temporal's manager identity is not changed; say it "+
+			"again: %w", commit, err)
 	}
 	return t, err
 }

@@ -15,7 +15,8 @@ import (
 
 // addPerson adds the flags that say who speaks.
 func addPerson(f *cmdutil.RepositoryFlags, cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.Author, "author", "", "who says it: author of the commit, and named in the record (default: user.name of git, else the user)")
+	cmd.Flags().StringVar(&f.Author, "author", "",
+		"who says it: author of the commit, and named in the record (default: user.name of git, else the user)")
 	cmd.Flags().StringVar(&f.Email, "email", "", "e-mail address of the author (default: user.email of git)")
 	f.Signing.AddWriting(cmd)
 }

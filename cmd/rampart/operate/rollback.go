@@ -19,15 +19,16 @@ func rollbackCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback NAME",
 		Short: "Take a build's traffic back now, and bar it",
-		Long: `Rollback takes traffic back in Temporal at once, and then commits why, with your name: the ramp of the build that ramps is cleared;
-else the current build gives way to the version that was current before it. The build stays barred until rampart retry, or
-until the spec asks for another one. Said twice, it is done once.
+		Long: `Rollback takes traffic back in Temporal at once, and then commits why, with your name: the ramp of
+the build that ramps is cleared; else the current build gives way to the version that was current before it. The
+build stays barred until rampart retry, or until the spec asks for another one. Said twice, it is done once.
 
-While rampart.yaml cannot be used, it works by the configuration that could be used last, and if none is known by what the record says
-of its environment. Then --branch has to be the one that the record is on.
+While rampart.yaml cannot be used, it works by the configuration that could be used last, and if none is known by
+what the record says of its environment. Then --branch has to be the one that the record is on.
 
-Outside of the rollback window of the spec, and where the spec asks for a build that has no traffic yet, name the build
-that is meant with --build. Exit code 1 says why traffic could not be taken back, or that it was, and Git could not be told.`,
+Outside of the rollback window of the spec, and where the spec asks for a build that has no traffic yet, name the
+build that is meant with --build. Exit code 1 says why traffic could not be taken back, or that it was, and Git
+could not be told.`,
 		Example: `  rampart rollback payments/checkout --reason "timeouts" --repo https://git.example.com/team/workers.git
   rampart rollback payments/checkout --build v2.0.0-b676227c --to v1.8.0-99ab31c0`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,8 +43,10 @@ that is meant with --build. Exit code 1 says why traffic could not be taken back
 	}
 	addOperator(a, cmd, f)
 	f.server.Add(cmd)
-	cmd.Flags().StringVar(&w.BuildID, "build", "", "build ID that loses its traffic (default: the one that ramps, else the one that the spec asks for)")
-	cmd.Flags().StringVar(&w.To, "to", "", "build ID that gets the traffic of a current version (default: the one before it)")
+	cmd.Flags().StringVar(&w.BuildID, "build", "",
+		"build ID that loses its traffic (default: the one that ramps, else the one that the spec asks for)")
+	cmd.Flags().StringVar(&w.To, "to", "",
+		"build ID that gets the traffic of a current version (default: the one before it)")
 	cmdutil.CompleteFlag(cmd, "build", completeBuilds(a))
 	cmdutil.CompleteFlag(cmd, "to", completeBuilds(a))
 	return cmd
@@ -64,7 +67,9 @@ func (o *operation) rollback(ctx context.Context, server cmdutil.TemporalFlags, 
 		if err != nil {
 			return err
 		}
-		s, err := o.observe(ctx, pool, at.Snapshot, plan.Ask, func(s rollout.Snapshot) rollout.Ask { return plan.AskTakeBack(s, w) })
+		s, err := o.observe(ctx, pool, at.Snapshot, plan.Ask, func(s rollout.Snapshot) rollout.Ask {
+			return plan.AskTakeBack(s, w)
+		})
 		if err != nil {
 			return err
 		}
@@ -78,7 +83,8 @@ func (o *operation) rollback(ctx context.Context, server cmdutil.TemporalFlags, 
 			return fmt.Errorf("take traffic back: %w", err)
 		}
 		moved = true
-		o.Log.InfoContext(ctx, "traffic was taken back in Temporal", "deployment", s.Deployment.String(), "routing", plan.Describe(taken.Now()))
+		o.Log.InfoContext(ctx, "traffic was taken back in Temporal", "deployment", s.Deployment.String(), "routing",
+			plan.Describe(taken.Now()))
 		return nil
 	})
 	if err != nil {
@@ -86,8 +92,10 @@ func (o *operation) rollback(ctx context.Context, server cmdutil.TemporalFlags, 
 	}
 	t, err = o.change(ctx, func(s rollout.Snapshot) (operator.Change, error) { return written(s, taken) })
 	if err != nil && moved {
-		return t, fmt.Errorf("TRAFFIC WAS TAKEN BACK in Temporal (%s), but Git could not be told, so it is not recorded: a mark in Temporal's version "+
-			"metadata keeps %s from being raised until a bot, or this command once more, writes it down: %w", taken.Said, taken.Bar.BuildID, err)
+		return t, fmt.Errorf("TRAFFIC WAS TAKEN BACK in Temporal (%s), but Git could not be told, so it is not "+
+			"recorded: a mark in Temporal's version "+
+			"metadata keeps %s from being raised until a bot, or this command once more, writes it down: %w",
+			taken.Said, taken.Bar.BuildID, err)
 	}
 	t.Changed = t.Changed || moved
 	return t, err
@@ -105,9 +113,11 @@ func written(s rollout.Snapshot, taken plan.TakenBack) (operator.Change, error) 
 	}
 	c := operator.Change{Record: taken.Record(s.Record.Routing.Spec), Did: taken.Said}
 	if id := taken.Bar.BuildID; id != "" {
-		c.Notes = append(c.Notes, fmt.Sprintf("%s is barred; to try it again: rampart retry %s --build %[1]s", id, s.Deployment))
+		c.Notes = append(c.Notes, fmt.Sprintf("%s is barred; to try it again: rampart retry %s --build %[1]s", id,
+			s.Deployment))
 		if t := c.Record.Target; t != nil && t.BuildID != id {
-			c.Notes = append(c.Notes, fmt.Sprintf("the spec asks for %s, whose rollout goes on; to stop that too: rampart hold %s", t.BuildID, s.Deployment))
+			c.Notes = append(c.Notes, fmt.Sprintf("the spec asks for %s, whose rollout goes on; to stop that too: "+
+				"rampart hold %s", t.BuildID, s.Deployment))
 		}
 	}
 	return c, nil

@@ -32,16 +32,17 @@ func policyBacktestCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backtest [NAME...]",
 		Short: "Judge recorded decisions again by the policies of the folder -C",
-		Long: `Backtest judges recorded decisions again by the policies that their environments have in the folder -C, as it is on disk, and
-shows which would differ: stricter, looser, or the same by other rules. Time is that of the decision and waivers are those that
-were recorded, for the rules that were waived then, so a freeze or a waiver of then is one again. A NAME is namespace/name, or the name alone.
+		Long: `Backtest judges recorded decisions again by the policies that their environments have in the folder
+-C, as it is on disk, and shows which would differ: stricter, looser, or the same by other rules. Time is that of
+the decision and waivers are those that were recorded, for the rules that were waived then, so a freeze or a waiver
+of then is one again. A NAME is namespace/name, or the name alone.
 
-A decision is masked, and not compared, where the policies read a value that was masked when it was recorded. Warnings alone
-are no difference. Give the flags of the bot about its own policies (--policy-dir, --policy-bundle, --waivable-rule), or what they
-held shows as looser.
+A decision is masked, and not compared, where the policies read a value that was masked when it was recorded.
+Warnings alone are no difference. Give the flags of the bot about its own policies (--policy-dir, --policy-bundle,
+--waivable-rule), or what they held shows as looser.
 
-Decisions are read from --decisions; else from the ref that the bot records them on, of --repo or of the clone that the folder -C
-is in (git fetch origin '+refs/rampart/decisions/*:refs/rampart/decisions/*' brings them there).
+Decisions are read from --decisions; else from the ref that the bot records them on, of --repo or of the clone that
+the folder -C is in (git fetch origin '+refs/rampart/decisions/*:refs/rampart/decisions/*' brings them there).
 
 Exit code 2 if a decision differs, 0 if none does, 1 if the policies do not compile or decisions cannot be read.`,
 		Example: `  rampart policy backtest --since 30d

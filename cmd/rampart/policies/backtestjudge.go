@@ -43,7 +43,8 @@ func newBacktest(ctx context.Context, a *cmdutil.App, names []string) (*backtest
 	if err != nil {
 		return nil, err
 	}
-	b := &backtest{judges: judges, env: a.Env, names: names, environments: map[string]rollout.EnvironmentWorld{}, engines: map[string]*sandbox.Engine{}}
+	b := &backtest{judges: judges, env: a.Env, names: names, environments: map[string]rollout.EnvironmentWorld{},
+		engines: map[string]*sandbox.Engine{}}
 	broken := 0
 	for _, env := range world.Environments {
 		b.environments[env.Environment.Name] = env

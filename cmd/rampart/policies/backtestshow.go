@@ -29,7 +29,8 @@ type shown struct {
 }
 
 // showBacktest shows one decision: what was said then and what is said now of all that differs, and why.
-func showBacktest(ctx context.Context, a *cmdutil.App, source cmdutil.DecisionSource, b *backtest, f backtestFlags) error {
+func showBacktest(ctx context.Context, a *cmdutil.App, source cmdutil.DecisionSource, b *backtest,
+	f backtestFlags) error {
 	d, err := oneDecision(ctx, source, f.show)
 	if err != nil {
 		return err
@@ -78,7 +79,8 @@ func oneDecision(ctx context.Context, source cmdutil.DecisionSource, id string) 
 		if err != nil {
 			return one, err
 		}
-		lines = append(lines, fmt.Sprintf("  %s %s %s", printable.Line(id), found[id].Timestamp.UTC().Format(time.RFC3339), printable.Line(about.String())))
+		lines = append(lines, fmt.Sprintf("  %s %s %s", printable.Line(id),
+			found[id].Timestamp.UTC().Format(time.RFC3339), printable.Line(about.String())))
 	}
 	if n := len(ids) - maxMatches; n > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more", n))
@@ -87,8 +89,8 @@ func oneDecision(ctx context.Context, source cmdutil.DecisionSource, id string) 
 }
 
 func showDecision(ctx context.Context, a *cmdutil.App, d auditlog.Decision, got rejudged, f backtestFlags) error {
-	out := shown{ID: d.ID, At: d.Timestamp.UTC(), Deployment: got.in.Document.Deployment().String(), Recorded: *got.in.Verdicts, Now: got.now,
-		Differs: []string{}, Masked: got.masked, Failed: got.failed}
+	out := shown{ID: d.ID, At: d.Timestamp.UTC(), Deployment: got.in.Document.Deployment().String(),
+		Recorded: *got.in.Verdicts, Now: got.now, Differs: []string{}, Masked: got.masked, Failed: got.failed}
 	for _, x := range got.differences {
 		explained, err := got.engine.Explain(ctx, got.in.Document, x.Action)
 		if err != nil {
@@ -111,7 +113,8 @@ func showDecision(ctx context.Context, a *cmdutil.App, d auditlog.Decision, got 
 
 func printShown(a *cmdutil.App, s shown, differences []report.Difference) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s, decision %s\n", printable.Line(s.Deployment), s.At.Format(time.RFC3339), printable.Line(s.ID))
+	fmt.Fprintf(&b, "%s %s, decision %s\n", printable.Line(s.Deployment), s.At.Format(time.RFC3339),
+		printable.Line(s.ID))
 	if s.Failed != "" {
 		fmt.Fprintf(&b, "could not be evaluated: %s\n", printable.Line(s.Failed))
 	}
@@ -127,7 +130,8 @@ func printShown(a *cmdutil.App, s shown, differences []report.Difference) error 
 	if len(differences) == 0 {
 		b.WriteString("no difference\n")
 	}
-	tree := report.PolicyTree{DecisionID: s.ID, At: s.At, PolicyDigest: s.Now.PolicyDigest, RecordedDigest: s.Recorded.PolicyDigest, Explanations: s.Policy}
+	tree := report.PolicyTree{DecisionID: s.ID, At: s.At, PolicyDigest: s.Now.PolicyDigest,
+		RecordedDigest: s.Recorded.PolicyDigest, Explanations: s.Policy}
 	if len(s.Policy) > 0 {
 		tree.WriteText(&b, report.View{Style: style, Now: a.Now()})
 	}

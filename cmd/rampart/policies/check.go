@@ -29,14 +29,16 @@ func policyCheckCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [PATH...]",
 		Short: "Find mistakes in policies, their tests and their data",
-		Long: `Check reads policies, their tests and their data without evaluating them, and says what can never have the effect that was
-meant: fields of the input that do not exist, rules that nothing reads, rules of the wrong shape, findings under a name of
-the library's, parameters that no file gives or no policy reads, and all that does not compile.
+		Long: `Check reads policies, their tests and their data without evaluating them, and says what can never
+have the effect that was meant: fields of the input that do not exist, rules that nothing reads, rules of the wrong
+shape, findings under a name of the library's, parameters that no file gives or no policy reads, and all that does
+not compile.
 
 Without a PATH it checks the policies and data of each environment of the folder -C. With PATHs, files or folders of
-them, .rego files are policies (*_test.rego: tests) and .yaml, .yml and .json files are data; in a folder, files with
-objects of Kubernetes or Rampart are left out. With --policy-dir it checks the bot's own policies in a directory, read as the
-bot reads it: data is in files named data.yaml, data.yml or data.json, below data by the folders that they are in.
+them, .rego files are policies (*_test.rego: tests) and .yaml, .yml and .json files are data; in a folder, files
+with objects of Kubernetes or Rampart are left out. With --policy-dir it checks the bot's own policies in a
+directory, read as the bot reads it: data is in files named data.yaml, data.yml or data.json, below data by the
+folders that they are in.
 
 Each problem is a line on standard output, file:line: message. Exit code 1 with problems, 0 otherwise.`,
 		Example: `  rampart policy check
@@ -73,8 +75,9 @@ func policySchemaCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schema [input|config]",
 		Short: "Print the JSON Schema of what policies see, or of the library's parameters",
-		Long: `Schema prints a JSON Schema (draft-07): of the document that policies see as input, which is the default, or of the library's
-parameters below rampart.config in data files (config). opa check and editors take them.`,
+		Long: `Schema prints a JSON Schema (draft-07): of the document that policies see as input, which is the
+default, or of the library's parameters below rampart.config in data files (config). opa check and editors take
+them.`,
 		Example: `  rampart policy schema > input.json && opa check --schema input.json policies
   rampart policy schema config -o yaml`,
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
@@ -124,7 +127,8 @@ func environmentPolicies(a *cmdutil.App) ([]policySet, []policyProblem, error) {
 	for _, p := range s.World.Problems {
 		if p.File == layout.Config && p.Severity == v1alpha1.Error {
 			text := v1alpha1.Problem{Path: p.Path, Message: p.Message, Suggestion: p.Suggestion}.Error()
-			problems = append(problems, policyProblem{File: s.DisplayPath(p.File), Line: p.Line, Message: strings.TrimPrefix(text, ": ")})
+			problems = append(problems, policyProblem{File: s.DisplayPath(p.File), Line: p.Line,
+				Message: strings.TrimPrefix(text, ": ")})
 		}
 	}
 	var sets []policySet
@@ -274,7 +278,8 @@ func printPolicyCheck(a *cmdutil.App, format string, c policyCheck) error {
 	}
 	a.Say("files: %d, problems: %d", c.Files, len(c.Problems))
 	if c.Files == 0 && c.Valid {
-		a.Say("  no environment of %s has policies or data in rampart.yaml: to check files that it does not name, give their paths", a.Dir)
+		a.Say("  no environment of %s has policies or data in rampart.yaml: to check files that it does not name, "+
+			"give their paths", a.Dir)
 	}
 	if !c.Valid {
 		return &cmdutil.ExitError{Code: cmdutil.ExitFailure}

@@ -33,8 +33,8 @@ func policyEvalCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval --input FILE [NAME]",
 		Short: "Judge one recorded input by the policies as they are",
-		Long: `Eval judges an input by the policies of its environment in the folder -C (or of --env), or by those of --policy alone, with
-the library. The input is one of these, as JSON:
+		Long: `Eval judges an input by the policies of its environment in the folder -C (or of --env), or by those
+of --policy alone, with the library. The input is one of these, as JSON:
 
 - what policies see, with one action, or with a list of actions as it is recorded;
 - recorded decisions, one on each line: the last one is judged, with a NAME the last one about it;
@@ -45,8 +45,8 @@ An input with fields or values that policies never see is an error, and of a rec
 It prints what policy says of the spec and of each action, with each finding. With --query it prints the value of a Rego
 expression in place of that.
 
-Exit code 2 if policy refuses the spec or an action that is shown: it holds it, turns it back, or asks for approval; or if the
-expression is undefined. 1 for an error, 0 otherwise.`,
+Exit code 2 if policy refuses the spec or an action that is shown: it holds it, turns it back, or asks for approval;
+or if the expression is undefined. 1 for an error, 0 otherwise.`,
 		Example: `  rampart policy eval --input input.json
   rampart policy eval --input decisions.jsonl payments/checkout --action Ramp/v3@25% -o json
   rampart observe | rampart policy eval --input - payments/checkout
@@ -61,10 +61,13 @@ expression is undefined. 1 for an error, 0 otherwise.`,
 	cmdutil.AddOutput(cmd, &f.output, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	cmdutil.AddPolicies(a, cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.input, "input", "", `file with the input, with recorded decisions, or with what rampart observe printed; "-" is standard input`)
+	flags.StringVar(&f.input, "input", "",
+		`file with the input, with recorded decisions, or with what rampart observe printed; "-" is standard input`)
 	flags.StringVar(&f.action, "action", "", "look at one action only, by its ID")
-	flags.StringVar(&f.query, "query", "", "print the value of a Rego expression on the input (without --action on that about the one action, or else about the spec)")
-	flags.StringArrayVar(&f.policies, "policy", nil, "file or folder of policies and data to judge by, in place of the environment's; may be repeated")
+	flags.StringVar(&f.query, "query", "", "print the value of a Rego expression on the input (without --action on "+
+		"that about the one action, or else about the spec)")
+	flags.StringArrayVar(&f.policies, "policy", nil,
+		"file or folder of policies and data to judge by, in place of the environment's; may be repeated")
 	return cmd
 }
 
@@ -101,8 +104,8 @@ func policyEval(ctx context.Context, a *cmdutil.App, name string, f evalFlags) e
 	if f.query != "" {
 		return ask(ctx, a, engine, in.Document, f)
 	}
-	out := evaluation{Environment: in.Document.Environment(), Deployment: in.Document.Deployment().String(), Now: in.Document.Now(),
-		Verdicts: engine.JudgeDocument(ctx, in.Document), order: in.Document.Actions()}
+	out := evaluation{Environment: in.Document.Environment(), Deployment: in.Document.Deployment().String(),
+		Now: in.Document.Now(), Verdicts: engine.JudgeDocument(ctx, in.Document), order: in.Document.Actions()}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -148,7 +151,8 @@ func refuses(v rollout.Verdict) bool { return v.Effect.Strictness() > rollout.Wa
 func (e *evaluation) only(action string) error {
 	v, ok := e.Actions[action]
 	if !ok {
-		return fmt.Errorf("the input has no action %q that policy is asked about; it has: %s", action, strings.Join(e.order, ", "))
+		return fmt.Errorf("the input has no action %q that policy is asked about; it has: %s", action,
+			strings.Join(e.order, ", "))
 	}
 	e.Actions, e.order = map[string]rollout.Verdict{action: v}, []string{action}
 	return nil
@@ -167,7 +171,8 @@ func readJudged(ctx context.Context, a *cmdutil.App, name, file string) (cmdutil
 		Environments json.RawMessage `json:"environments"`
 	}
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&shape); err != nil {
-		return cmdutil.RecordedInput{}, fmt.Errorf("read --input %s: want JSON, as rampart observe prints it without -o yaml: %w", file, err)
+		return cmdutil.RecordedInput{}, fmt.Errorf(
+			"read --input %s: want JSON, as rampart observe prints it without -o yaml: %w", file, err)
 	}
 	if shape.Input != nil && shape.Action == nil && shape.Actions == nil {
 		return lastJudged(ctx, name, cmdutil.DecisionsFrom(bytes.NewReader(data)))
@@ -184,7 +189,8 @@ func readJudged(ctx context.Context, a *cmdutil.App, name, file string) (cmdutil
 		return cmdutil.RecordedInput{}, fmt.Errorf("read --input %s: %w", file, err)
 	}
 	if !isNamed(name, document.Deployment()) {
-		return cmdutil.RecordedInput{}, fmt.Errorf("read --input %s: it is about %s, not %s", file, document.Deployment(), name)
+		return cmdutil.RecordedInput{}, fmt.Errorf("read --input %s: it is about %s, not %s", file,
+			document.Deployment(), name)
 	}
 	return cmdutil.RecordedInput{Document: document}, nil
 }
@@ -204,7 +210,8 @@ func observedInput(a *cmdutil.App, name string, data []byte) (*policy.Document, 
 	}
 	if name == "" {
 		if len(all) != 1 {
-			return nil, fmt.Errorf("it holds %d worker deployments: name the one to judge, as rampart policy eval --input FILE NAMESPACE/NAME", len(all))
+			return nil, fmt.Errorf("it holds %d worker deployments: name the one to judge, as rampart policy eval "+
+				"--input FILE NAMESPACE/NAME", len(all))
 		}
 		name = all[0].Deployment.String()
 	}
@@ -243,7 +250,8 @@ func isNamed(name string, d rollout.Name) bool {
 
 // engineFor compiles the policies that a document is judged by: those of paths, or of its environment in the folder -C
 // with those of the bot's own configuration. closeAll lets go of them.
-func engineFor(ctx context.Context, a *cmdutil.App, d *policy.Document, paths []string) (engine *sandbox.Engine, closeAll func(), err error) {
+func engineFor(ctx context.Context, a *cmdutil.App, d *policy.Document,
+	paths []string) (engine *sandbox.Engine, closeAll func(), err error) {
 	if len(paths) > 0 {
 		sets, err := givenPolicies(paths)
 		if err != nil {
@@ -274,7 +282,8 @@ func engineFor(ctx context.Context, a *cmdutil.App, d *policy.Document, paths []
 
 func printEvaluation(a *cmdutil.App, e evaluation) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (%s) at %s\n", printable.Line(e.Deployment), printable.Line(e.Environment), e.Now.Format(time.RFC3339))
+	fmt.Fprintf(&b, "%s (%s) at %s\n", printable.Line(e.Deployment), printable.Line(e.Environment),
+		e.Now.Format(time.RFC3339))
 	style := a.Style()
 	report.WriteVerdict(&b, "the spec", e.Spec, style)
 	for _, id := range e.order {

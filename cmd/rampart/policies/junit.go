@@ -63,8 +63,10 @@ func junitOf(o testOutcome) junitSuites {
 		if len(s.Problems) > 0 {
 			broken := junitSuite{Name: prefix + "policies"}
 			for _, p := range s.Problems {
-				broken.add(junitCase{ClassName: "policies", Name: printable.Text(p.Location()), File: p.Path, Line: lineOf(p.Location()), Time: seconds(0),
-					Error: &junitProblem{Message: printable.Text(p.Error()), Type: "Problem", Text: printable.Text(p.Error())}}, 0)
+				broken.add(junitCase{ClassName: "policies", Name: printable.Text(p.Location()), File: p.Path,
+					Line: lineOf(p.Location()), Time: seconds(0),
+					Error: &junitProblem{Message: printable.Text(p.Error()), Type: "Problem",
+						Text: printable.Text(p.Error())}}, 0)
 			}
 			suites = append(suites, broken)
 		}
@@ -78,7 +80,8 @@ func junitOf(o testOutcome) junitSuites {
 	}
 	var took time.Duration
 	for _, s := range out.Suites {
-		out.Tests, out.Failures, out.Errors, out.Skipped = out.Tests+s.Tests, out.Failures+s.Failures, out.Errors+s.Errors, out.Skipped+s.Skipped
+		out.Tests, out.Failures, out.Errors, out.Skipped = out.Tests+s.Tests, out.Failures+s.Failures,
+			out.Errors+s.Errors, out.Skipped+s.Skipped
 		took += s.took
 	}
 	out.Time = seconds(took)
@@ -102,8 +105,10 @@ func (s *junitSuite) add(c junitCase, took time.Duration) {
 
 func junitCaseOf(r policy.TestResult) junitCase {
 	file, _ := cutLine(r.Location)
-	c := junitCase{ClassName: printable.Text(r.Package), Name: printable.Text(r.Name), File: file, Line: lineOf(r.Location), Time: seconds(r.Duration)}
-	problem := &junitProblem{Message: printable.Text(r.Location + ": " + r.Message), Type: string(r.Status), Text: printable.Text(r.Location + ": " + r.Message)}
+	c := junitCase{ClassName: printable.Text(r.Package), Name: printable.Text(r.Name), File: file,
+		Line: lineOf(r.Location), Time: seconds(r.Duration)}
+	problem := &junitProblem{Message: printable.Text(r.Location + ": " + r.Message), Type: string(r.Status),
+		Text: printable.Text(r.Location + ": " + r.Message)}
 	if f := r.Failure; f != nil {
 		problem.Message = printable.Text(f.Location + ": " + strings.SplitN(f.Text, "\n", 2)[0])
 		problem.Text = printable.Text(r.Location + ": " + r.Message + "\n" + f.Location + ":\n" + f.Text)

@@ -19,7 +19,8 @@ func policyCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Work on policies",
-		Long:  `Policy has the commands for people who write policies. They need no network, and write nothing to the repository.`,
+		Long: `Policy has the commands for people who write policies. They need no network, and write nothing to
+the repository.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()
@@ -33,7 +34,8 @@ func policyCommand(a *cmdutil.App) *cobra.Command {
 
 // policyCommands are the commands below policy.
 func policyCommands(a *cmdutil.App) []*cobra.Command {
-	return []*cobra.Command{policyCheckCommand(a), policySchemaCommand(a), policyTestCommand(a), policyEvalCommand(a), policyBacktestCommand(a)}
+	return []*cobra.Command{policyCheckCommand(a), policySchemaCommand(a), policyTestCommand(a), policyEvalCommand(a),
+		policyBacktestCommand(a)}
 }
 
 // unknownCommand is the error for a subcommand that a parent does not have, with the nearest that it has.

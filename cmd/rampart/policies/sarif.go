@@ -15,11 +15,13 @@ const (
 func sarifOfPolicies(c policyCheck) cmdutil.SARIFLog {
 	results := []cmdutil.SARIFResult{}
 	for _, p := range c.Problems {
-		r := cmdutil.SARIFResult{RuleID: rulePolicyBroken, Level: "error", Locations: cmdutil.SARIFLocations(p.File, p.Line, 0)}
+		r := cmdutil.SARIFResult{RuleID: rulePolicyBroken, Level: "error",
+			Locations: cmdutil.SARIFLocations(p.File, p.Line, 0)}
 		if p.Check != "" {
 			r.RuleID = rulePolicy + string(p.Check)
 		}
-		r.Message.Text = strings.TrimPrefix(policyProblem{Message: p.Message, Environments: p.Environments}.String(), ": ")
+		r.Message.Text = strings.TrimPrefix(policyProblem{Message: p.Message, Environments: p.Environments}.String(),
+			": ")
 		results = append(results, r)
 	}
 	return cmdutil.NewSARIF(results)

@@ -36,16 +36,17 @@ func policyTestCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test [PATH...]",
 		Short: "Run the tests of policies",
-		Long: `Test runs the tests of policies: rules named test_… in files named *_test.rego, with the library, its parameters and the
-builtins that the bot has. Without a PATH it runs those of the environments' policies in the folder -C, each set of policies
-once. A PATH is a file or a folder: .rego files are policies and tests; YAML and JSON files are data. With --policy-dir it runs
-those of the bot's own policies in a directory, read and kept apart as the bot does it: no rule of the library is beside them.
+		Long: `Test runs the tests of policies: rules named test_… in files named *_test.rego, with the library, its
+parameters and the builtins that the bot has. Without a PATH it runs those of the environments' policies in the
+folder -C, each set of policies once. A PATH is a file or a folder: .rego files are policies and tests; YAML and
+JSON files are data. With --policy-dir it runs those of the bot's own policies in a directory, read and kept apart
+as the bot does it: no rule of the library is beside them.
 
-A test that fails is shown with the expression that was not true, and the values of its parts. Coverage counts the lines of
-the policies, the library's not among them.
+A test that fails is shown with the expression that was not true, and the values of its parts. Coverage counts the
+lines of the policies, the library's not among them.
 
-Exit code 0 if all tests pass, 2 if one fails or the coverage is less than --min-coverage, 1 if a policy does not compile or
-there is no test.`,
+Exit code 0 if all tests pass, 2 if one fails or the coverage is less than --min-coverage, 1 if a policy does not
+compile or there is no test.`,
 		Example: `  rampart policy test
   rampart policy test policies/ --run freeze -v
   rampart policy test --policy-dir /etc/rampart/policies
@@ -60,7 +61,8 @@ there is no test.`,
 	given.addTo(a, cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.junit, "junit", "", "also write the results to this file as JUnit XML")
-	flags.StringVar(&f.run, "run", "", "run the tests whose package and name, as they are shown, match a regular expression")
+	flags.StringVar(&f.run, "run", "",
+		"run the tests whose package and name, as they are shown, match a regular expression")
 	flags.BoolVar(&f.coverage, "coverage", false, "show which lines of the policies no test evaluates")
 	flags.Float64Var(&f.minCoverage, "min-coverage", 0, "least percentage of lines that tests have to evaluate")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show tests that pass too")
@@ -185,9 +187,11 @@ func (o testOutcome) verdict(f testFlags) error {
 	case o.Failed+o.Errors > 0:
 		return cmdutil.Pending(nil)
 	case o.Coverage != nil && *o.Coverage < f.minCoverage:
-		return cmdutil.Pending(fmt.Errorf("the tests evaluate %.1f%% of the lines, less than --min-coverage %v%%", *o.Coverage, f.minCoverage))
+		return cmdutil.Pending(fmt.Errorf("the tests evaluate %.1f%% of the lines, less than --min-coverage %v%%",
+			*o.Coverage, f.minCoverage))
 	case o.Coverage == nil && f.minCoverage > 0:
-		return cmdutil.Pending(errors.New("--min-coverage: there are no lines to cover: the paths hold no policies beside tests"))
+		return cmdutil.Pending(errors.New("--min-coverage: there are no lines to cover: the paths hold no policies " +
+			"beside tests"))
 	}
 	return nil
 }

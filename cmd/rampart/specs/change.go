@@ -95,9 +95,12 @@ func strangers(head cmdutil.Specs, base rollout.World, revision string) []v1alph
 	for _, env := range head.World.Environments {
 		for _, d := range env.Deployments {
 			if d.SpecPath != "" && !slices.Contains(known, d.SpecPath) {
-				out = append(out, v1alpha1.Problem{Severity: v1alpha1.Error, File: head.DisplayPath(d.SpecPath), Message: fmt.Sprintf(
-					"%s is in no environment of %s, so none of its policies judges it: add the environment first, in a change of its own",
-					d.Deployment, revision)})
+				out = append(out, v1alpha1.Problem{Severity: v1alpha1.Error, File: head.DisplayPath(d.SpecPath),
+					Message: fmt.Sprintf(
+						"%s is in no environment of %s, so none of its policies judges it: add the environment "+
+							"first, in "+
+							"a change of its own",
+						d.Deployment, revision)})
 			}
 		}
 	}

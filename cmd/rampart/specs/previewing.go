@@ -59,7 +59,8 @@ func openPreview(ctx context.Context, a *cmdutil.App, ask previewFlags) (*previe
 	return r, nil
 }
 
-func newPreviewing(a *cmdutil.App, merge *gitops.Merge, judges *cmdutil.Judges, ask previewFlags) (r *previewing, err error) {
+func newPreviewing(a *cmdutil.App, merge *gitops.Merge, judges *cmdutil.Judges,
+	ask previewFlags) (r *previewing, err error) {
 	r = &previewing{app: a, merge: merge, judges: judges,
 		known: cmdutil.EnvironmentNames(merge.After), own: cmdutil.EnvironmentNames(merge.Own)}
 	if len(merge.Before.Environments) == 0 {
@@ -135,14 +136,18 @@ func (r *previewing) pairs() []pair {
 		slices.SortFunc(of, func(a, b pair) int { return a.name().Compare(b.name()) })
 		out = append(out, of...)
 	}
-	slices.SortStableFunc(out, func(a, b pair) int { return cmp.Compare(a.env.Environment.Name, b.env.Environment.Name) })
+	slices.SortStableFunc(out, func(a, b pair) int {
+		return cmp.Compare(a.env.Environment.Name, b.env.Environment.Name)
+	})
 	return out
 }
 
 func (r *previewing) run(ctx context.Context, script v1alpha1.SimulationSpec) (report.Preview, error) {
 	m := r.merge
-	out := report.Preview{Base: report.Commit(m.Base), Head: report.Commit(m.Head), Fork: report.Commit(m.Fork), At: script.At.Time,
-		Problems: []v1alpha1.Problem{}, Deployments: []report.Previewed{}, Unjudged: r.unjudged(), Notes: r.notes(script.At.Time)}
+	out := report.Preview{Base: report.Commit(m.Base), Head: report.Commit(m.Head), Fork: report.Commit(m.Fork),
+		At:       script.At.Time,
+		Problems: []v1alpha1.Problem{}, Deployments: []report.Previewed{}, Unjudged: r.unjudged(),
+		Notes: r.notes(script.At.Time)}
 	var changed []pair
 	for _, p := range r.pairs() {
 		if len(preview.Changes(p.before, p.after)) > 0 {
@@ -151,7 +156,8 @@ func (r *previewing) run(ctx context.Context, script v1alpha1.SimulationSpec) (r
 			out.Unchanged++
 		}
 	}
-	judged := cmdutil.Specs{World: m.After, WholeRepository: true, BasePrefix: m.BasePrefix(), FileText: m.Read, Environments: r.known}
+	judged := cmdutil.Specs{World: m.After, WholeRepository: true, BasePrefix: m.BasePrefix(), FileText: m.Read,
+		Environments: r.known}
 	v, err := r.validate(ctx, judged)
 	if err != nil {
 		return out, err
@@ -163,8 +169,10 @@ func (r *previewing) run(ctx context.Context, script v1alpha1.SimulationSpec) (r
 	out.Problems = append(out.Problems, r.problems(v, base, &out)...)
 	if n := len(changed); n > maxPreviewed {
 		next := changed[maxPreviewed]
-		out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: cmp.Or(next.after, next.before).SpecPath,
-			Message: fmt.Sprintf("the change touches %d worker deployments; the first %d are previewed: make several changes of it", n, maxPreviewed)})
+		out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Error,
+			File: cmp.Or(next.after, next.before).SpecPath,
+			Message: fmt.Sprintf("the change touches %d worker deployments; the first %d are previewed: make several "+
+				"changes of it", n, maxPreviewed)})
 		changed = changed[:maxPreviewed]
 	}
 	out.Deployments = make([]report.Previewed, len(changed))
@@ -219,7 +227,8 @@ func (r *previewing) validate(ctx context.Context, judged cmdutil.Specs) (valida
 // ofBase checks the base.
 func (r *previewing) ofBase(ctx context.Context) (validation, error) {
 	m := r.merge
-	return validate(ctx, r.app, cmdutil.Specs{World: m.Before, WholeRepository: true, BasePrefix: m.BasePrefix(), FileText: m.ReadBase, Environments: r.known}, r.judges)
+	return validate(ctx, r.app, cmdutil.Specs{World: m.Before, WholeRepository: true, BasePrefix: m.BasePrefix(),
+		FileText: m.ReadBase, Environments: r.known}, r.judges)
 }
 
 // problems are those of the change: what is wrong with the base already is counted.
@@ -246,12 +255,14 @@ func (r *previewing) problems(v, base validation, out *report.Preview) []v1alpha
 		list = append(list, p)
 	}
 	if old > 0 {
-		out.Notes = append(out.Notes, fmt.Sprintf("what is wrong with %s already is not shown (problems: %d)", m.Base.Name, old))
+		out.Notes = append(out.Notes, fmt.Sprintf("what is wrong with %s already is not shown (problems: %d)",
+			m.Base.Name, old))
 	}
 	list = append(list, r.unclaimed()...)
 	for _, file := range m.Conflicts {
 		list = append(list, v1alpha1.Problem{Severity: v1alpha1.Warning, File: file, Message: fmt.Sprintf(
-			"%s changed this file too: what is previewed is the file of the change, without that; merge or rebase first", m.Base.Name)})
+			"%s changed this file too: what is previewed is the file of the change, without that; merge or "+
+				"rebase first", m.Base.Name)})
 	}
 	cmdutil.SortProblems(list)
 	return list
@@ -275,7 +286,8 @@ func (r *previewing) unjudged() []string {
 			say("%s: environment %s is renamed to %s", layout.Config, name, to.Environment.Name)
 			is, there = to, true
 			delete(own, to.Environment.Name)
-			was.Environment.Name, was.Environment.ManagerIdentity = to.Environment.Name, to.Environment.ManagerIdentity // else the settings differ by these
+			// else the settings differ by these
+			was.Environment.Name, was.Environment.ManagerIdentity = to.Environment.Name, to.Environment.ManagerIdentity
 		}
 		switch {
 		case !there:
@@ -297,10 +309,12 @@ func (r *previewing) unjudged() []string {
 		}
 	}
 	for _, name := range cmdutil.SortedKeys(own) {
-		say("%s: the new environment %s, whose worker deployments are previewed once %s has it", layout.Config, name, m.Base.Name)
+		say("%s: the new environment %s, whose worker deployments are previewed once %s has it", layout.Config, name,
+			m.Base.Name)
 	}
 	if n := m.WrittenCount; n > 0 {
-		say("files that the bot writes (%d): %s. The records of %s count here; rampart plan shows what the bot does about an edit", n,
+		say("files that the bot writes (%d): %s. The records of %s count here; rampart plan shows what the bot does "+
+			"about an edit", n,
 			cmdutil.JoinFirst(m.Written, 5), m.Base.Name)
 	}
 	return out
@@ -318,9 +332,13 @@ func (r *previewing) renamed() map[string]rollout.EnvironmentWorld {
 		if named(own, was.Environment.Name) {
 			continue
 		}
-		added := slices.DeleteFunc(slices.Clone(own), func(e rollout.EnvironmentWorld) bool { return named(before, e.Environment.Name) })
+		added := slices.DeleteFunc(slices.Clone(own), func(e rollout.EnvironmentWorld) bool {
+			return named(before, e.Environment.Name)
+		})
 		for _, replaces := range []func(was, is rollout.EnvironmentWorld) bool{sameOutput, shareDeployment} {
-			if i := slices.IndexFunc(added, func(is rollout.EnvironmentWorld) bool { return replaces(was, is) }); i >= 0 {
+			if i := slices.IndexFunc(added, func(is rollout.EnvironmentWorld) bool {
+				return replaces(was, is)
+			}); i >= 0 {
 				out[was.Environment.Name] = added[i]
 				break
 			}
@@ -338,7 +356,9 @@ func sameOutput(a, b rollout.EnvironmentWorld) bool {
 // shareDeployment reports whether two environments have a worker deployment in common.
 func shareDeployment(a, b rollout.EnvironmentWorld) bool {
 	return slices.ContainsFunc(a.Deployments, func(d rollout.Snapshot) bool {
-		return slices.ContainsFunc(b.Deployments, func(other rollout.Snapshot) bool { return other.Deployment == d.Deployment })
+		return slices.ContainsFunc(b.Deployments, func(other rollout.Snapshot) bool {
+			return other.Deployment == d.Deployment
+		})
 	})
 }
 
@@ -350,14 +370,18 @@ func (r *previewing) unclaimed() []v1alpha1.Problem {
 		to, ok := renamed[was.Environment.Name]
 		if old := was.Environment.ManagerIdentity; ok && old != to.Environment.ManagerIdentity {
 			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: layout.Config, Message: fmt.Sprintf(
-				"environment %s is renamed to %s, and its manager identity changes with it: in Temporal its worker deployments are managed by %[3]s, "+
-					"so the bot would not move their traffic. Set managerIdentity: %[3]s for %[2]s, or run rampart adopt for each worker deployment",
+				"environment %s is renamed to %s, and its manager identity changes with it: in Temporal its worker "+
+					"deployments are managed by %[3]s, "+
+					"so the bot would not move their traffic. Set managerIdentity: %[3]s for %[2]s, or run rampart "+
+					"adopt for each worker deployment",
 				was.Environment.Name, to.Environment.Name, old)})
 		}
 		if left := r.leftBehind(was); len(left) > 0 {
 			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: layout.Config, Message: fmt.Sprintf(
-				"the records of %s stay in %s, where no environment looks any more: the bot would stop managing their versions, and an environment with another output would start "+
-					"without them. Keep the output, or move its folder along", cmdutil.JoinFirst(left, 5), path.Clean(was.Environment.Output.Path))})
+				"the records of %s stay in %s, where no environment looks any more: the bot would stop managing "+
+					"their versions, and an environment with another output would start "+
+					"without them. Keep the output, or move its folder along", cmdutil.JoinFirst(left, 5),
+				path.Clean(was.Environment.Output.Path))})
 		}
 	}
 	return out
@@ -426,23 +450,28 @@ func waiversDiffer(was, is rollout.EnvironmentWorld) []string {
 // notes say what cannot be known here.
 func (r *previewing) notes(at time.Time) []string {
 	m := r.merge
-	out := []string{fmt.Sprintf("Temporal was not asked: where traffic goes is what the records say in %s, a commit of %s, %s before the merge", m.Base.Name,
+	out := []string{fmt.Sprintf("Temporal was not asked: where traffic goes is what the records say in %s, a commit "+
+		"of %s, %s before the merge", m.Base.Name,
 		m.Base.When.Format("2006-01-02 15:04 UTC"), report.Age(at.Sub(m.Base.When)))}
 	if m.Fork.Commit != m.Base.Commit {
-		out = append(out, fmt.Sprintf("%s has moved on since %s: what is previewed is the change on top of it", m.Base.Name, m.Fork.Commit[:12]))
+		out = append(out, fmt.Sprintf("%s has moved on since %s: what is previewed is the change on top of it",
+			m.Base.Name, m.Fork.Commit[:12]))
 	}
 	for _, branch := range m.Absent {
-		out = append(out, fmt.Sprintf("the output branch %s is not here, so nothing is known of what was rolled out: fetch it, as refs/remotes/origin/%s", branch, branch))
+		out = append(out, fmt.Sprintf("the output branch %s is not here, so nothing is known of what was rolled out: "+
+			"fetch it, as refs/remotes/origin/%s", branch, branch))
 	}
 	for _, name := range r.missing {
-		out = append(out, fmt.Sprintf("the policy bundle %s is not in the cache and is not downloaded: what it says is unknown", name))
+		out = append(out, fmt.Sprintf("the policy bundle %s is not in the cache and is not downloaded: what it says "+
+			"is unknown", name))
 	}
 	if !r.ownPolicies {
 		out = append(out, "policies of the bot's own, if it has any, have no say here: give them with --policy-dir")
 	}
 	for _, env := range m.After.Environments {
 		if r.judges.Engine(env).LooksAt("git") {
-			out = append(out, fmt.Sprintf("policies of environment %s look at the commit, its author or its signature, which there is only once it is merged",
+			out = append(out, fmt.Sprintf("policies of environment %s look at the commit, its author or its "+
+				"signature, which there is only once it is merged",
 				env.Environment.Name))
 		}
 	}

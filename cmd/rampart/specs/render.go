@@ -21,14 +21,15 @@ func renderCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render [PATH...]",
 		Short: "Print the manifests of each spec's target version; no Git, no network",
-		Long: `Render prints the manifests of the version that each spec asks for, as a YAML stream on standard output, or writes them
-below --out in the layout of the repository. Without a PATH it renders the folder -C; "-" is standard input.
+		Long: `Render prints the manifests of the version that each spec asks for, as a YAML stream on standard
+output, or writes them below --out in the layout of the repository. Without a PATH it renders the folder -C; "-" is
+standard input.
 
-What the folder's records say counts: a template that has a recorded version keeps its build ID and its manifest, so that
-the result is what the bot writes. Without records it is what a first rollout writes.
+What the folder's records say counts: a template that has a recorded version keeps its build ID and its manifest, so
+that the result is what the bot writes. Without records it is what a first rollout writes.
 
-A spec needs its connection in the repository, or among the given files. --out deletes nothing and writes nothing outside
-of its folder. Exit code 1 if any file has an error; nothing is printed or written then.`,
+A spec needs its connection in the repository, or among the given files. --out deletes nothing and writes nothing
+outside of its folder. Exit code 1 if any file has an error; nothing is printed or written then.`,
 		Example: `  rampart render | kubectl diff -f -
   rampart render workers/prod/checkout.yaml connection.yaml
   rampart render --env prod --out build/manifests`,

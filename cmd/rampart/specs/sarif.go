@@ -18,7 +18,8 @@ const (
 func sarifOf(v validation) cmdutil.SARIFLog {
 	results := []cmdutil.SARIFResult{}
 	for _, p := range v.Problems {
-		r := cmdutil.SARIFResult{RuleID: ruleInvalid, Level: "error", Locations: cmdutil.SARIFLocations(p.File, p.Line, p.Column)}
+		r := cmdutil.SARIFResult{RuleID: ruleInvalid, Level: "error",
+			Locations: cmdutil.SARIFLocations(p.File, p.Line, p.Column)}
 		if p.Severity == v1alpha1.Warning {
 			r.RuleID, r.Level = ruleWarning, "warning"
 		}

@@ -33,21 +33,22 @@ func simulateCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate NAME",
 		Short: "Print the timetable of a rollout in a scripted world; no Temporal",
-		Long: `Simulate plays a rollout on a virtual clock, with the rules and the policies that the bot goes by, around a small model of
-Temporal and of the workers. It prints what is committed when, how traffic moves, and by which rule the rollout is held.
+		Long: `Simulate plays a rollout on a virtual clock, with the rules and the policies that the bot goes by,
+around a small model of Temporal and of the workers. It prints what is committed when, how traffic moves, and by
+which rule the rollout is held.
 
-The rollout is the next one of the worker deployment as the folder -C or the branch of --repo has it. If the record there
-says that another version is current than the spec asks for, it is that rollout, from where it stands. If the spec's
-version is current already, the next image is made up (the tag with -next). Without a record a first version is created,
-and the made-up one follows it.
+The rollout is the next one of the worker deployment as the folder -C or the branch of --repo has it. If the record
+there says that another version is current than the spec asks for, it is that rollout, from where it stands. If the
+spec's version is current already, the next image is made up (the tag with -next). Without a record a first version
+is created, and the made-up one follows it.
 
-Without --world all goes well: workers poll 20s after their files were committed, gates pass, nothing fails, people approve
-after 10m. The world is a file with one Simulation of rampart.dev/v1alpha1, which says what goes otherwise: gates, failing
-workflows, outages of Temporal, pushes of images, approvals; "-" is standard input. Freeze windows are those of the
-environment's policies, on the virtual clock.
+Without --world all goes well: workers poll 20s after their files were committed, gates pass, nothing fails, people
+approve after 10m. The world is a file with one Simulation of rampart.dev/v1alpha1, which says what goes otherwise:
+gates, failing workflows, outages of Temporal, pushes of images, approvals; "-" is standard input. Freeze windows
+are those of the environment's policies, on the virtual clock.
 
-Exit code 0 if the rollout completes; 2 if it is turned back, held, or not complete when the time is up; 1 if it cannot be
-simulated.`,
+Exit code 0 if the rollout completes; 2 if it is turned back, held, or not complete when the time is up; 1 if it
+cannot be simulated.`,
 		Example: `  rampart simulate payments/checkout
   rampart simulate checkout --world worlds/failing.yaml
   rampart simulate checkout --at 2026-12-24T15:00:00Z --for 72h -o mermaid`,
@@ -67,7 +68,8 @@ simulated.`,
 	cmdutil.AddPolicies(a, cmd)
 	f := cmd.Flags()
 	f.StringVar(&ask.world, "world", "", "file with a Simulation: what happens meanwhile (default: all goes well)")
-	f.StringVar(&ask.at, "at", "", "when it begins, such as 2026-01-31T12:00:00Z (default: what the world says, else now)")
+	f.StringVar(&ask.at, "at", "",
+		"when it begins, such as 2026-01-31T12:00:00Z (default: what the world says, else now)")
 	f.DurationVar(&ask.lasts, "for", 0, "how long it lasts at most (default: what the world says, else 336h)")
 	cmdutil.CompleteFlag(cmd, "world", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
@@ -78,7 +80,8 @@ simulated.`,
 	return cmd
 }
 
-func simulate(ctx context.Context, a *cmdutil.App, ask simulation, repository cmdutil.RepositoryFlags) (t rollout.Timetable, err error) {
+func simulate(ctx context.Context, a *cmdutil.App, ask simulation,
+	repository cmdutil.RepositoryFlags) (t rollout.Timetable, err error) {
 	script, err := script(a, ask)
 	if err != nil {
 		return t, err
@@ -104,7 +107,8 @@ func simulate(ctx context.Context, a *cmdutil.App, ask simulation, repository cm
 	s.Facts = judges.Facts()
 	for _, env := range world.Environments {
 		if env.Environment.Name == s.Environment.Name {
-			t, err = sim.Run(ctx, sim.Input{Snapshot: s, World: script, Judge: judges.Engine(env), Next: sim.NextMadeUp})
+			t, err = sim.Run(ctx, sim.Input{Snapshot: s, World: script, Judge: judges.Engine(env),
+				Next: sim.NextMadeUp})
 		}
 	}
 	return t, err
@@ -122,7 +126,8 @@ func script(a *cmdutil.App, ask simulation) (v1alpha1.SimulationSpec, error) {
 	}
 	if ask.lasts != 0 {
 		if ask.lasts < time.Second || ask.lasts > v1alpha1.MaxSimulationFor {
-			return script, fmt.Errorf("--for %s is not between 1s and %s", ask.lasts, v1alpha1.Duration{Duration: v1alpha1.MaxSimulationFor})
+			return script, fmt.Errorf("--for %s is not between 1s and %s", ask.lasts,
+				v1alpha1.Duration{Duration: v1alpha1.MaxSimulationFor})
 		}
 		script.For.Duration = ask.lasts
 	}
@@ -134,7 +139,8 @@ func script(a *cmdutil.App, ask simulation) (v1alpha1.SimulationSpec, error) {
 		script.At = v1alpha1.NewTime(at)
 	}
 	if script.At.IsZero() {
-		script.At = v1alpha1.NewTime(a.Now().Add(time.Second - 1).Truncate(time.Second)) // not before what was committed just now
+		// not before what was committed just now
+		script.At = v1alpha1.NewTime(a.Now().Add(time.Second - 1).Truncate(time.Second))
 	}
 	return script, nil
 }
@@ -158,8 +164,8 @@ func readWorld(a *cmdutil.App, name string) (v1alpha1.SimulationSpec, error) {
 		return out, fmt.Errorf("read --world %s: it has errors", shown)
 	}
 	if len(documents) != 1 {
-		return out, fmt.Errorf("read --world %s: it holds %d objects, where one %s of %s is wanted", shown, len(documents),
-			v1alpha1.KindSimulation, v1alpha1.RampartAPIVersion)
+		return out, fmt.Errorf("read --world %s: it holds %d objects, where one %s of %s is wanted", shown,
+			len(documents), v1alpha1.KindSimulation, v1alpha1.RampartAPIVersion)
 	}
 	world, ok := documents[0].Object.(*v1alpha1.Simulation)
 	if !ok {

@@ -25,9 +25,11 @@ func waitingScalers(s cmdutil.Specs, d rollout.Snapshot) []v1alpha1.Problem {
 			}
 		}
 		if t.Problem == nil && len(without) > 0 {
-			out = append(out, templateWarning(s, t, "spec.applyTo", fmt.Sprintf("versions of %s that run keep their number of "+
-				"replicas and do not get this object: %s. The next version gets it. AllVersions gives it to them too, and "+
-				"may start them over from 1 replica", d.Deployment, strings.Join(without, ", "))))
+			out = append(out, templateWarning(s, t, "spec.applyTo",
+				fmt.Sprintf("versions of %s that run keep their number of "+
+					"replicas and do not get this object: %s. The next version gets it. AllVersions gives it to them "+
+					"too, and "+
+					"may start them over from 1 replica", d.Deployment, strings.Join(without, ", "))))
 		}
 	}
 	return out
@@ -45,9 +47,11 @@ func syncWaves(s cmdutil.Specs, d rollout.Snapshot) []v1alpha1.Problem {
 	var out []v1alpha1.Problem
 	status, applied := wave(d.Spec.Metadata.Annotations), d.Environment.Status != v1alpha1.StatusOff
 	if applied && status < 0 {
-		p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.DisplayPath(d.SpecPath), Path: field, Message: fmt.Sprintf(
-			"ArgoCD waits for the worker deployment in wave %d, and its Deployments come in wave 0: the sync never ends. "+
-				"Use 0 or a later wave", status)}
+		p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.DisplayPath(d.SpecPath), Path: field,
+			Message: fmt.Sprintf(
+				"ArgoCD waits for the worker deployment in wave %d, and its Deployments come in wave 0: the sync "+
+					"never ends. "+
+					"Use 0 or a later wave", status)}
 		p.Line, p.Column = s.Position(d, field)
 		out = append(out, p)
 	}
@@ -58,19 +62,24 @@ func syncWaves(s cmdutil.Specs, d rollout.Snapshot) []v1alpha1.Problem {
 		}
 		switch at := wave(object.Metadata.Annotations); {
 		case applied && at > status:
-			out = append(out, templateWarning(s, t, "spec.template."+field, fmt.Sprintf("ArgoCD waits for %s in wave %d before "+
-				"it comes to this object in wave %d: the sync never ends. Use %d here, or %d in the annotations of the spec",
-				d.Deployment, status, at, status, at)))
+			out = append(out, templateWarning(s, t, "spec.template."+field,
+				fmt.Sprintf("ArgoCD waits for %s in wave %d before "+
+					"it comes to this object in wave %d: the sync never ends. Use %d here, or %d in the annotations "+
+					"of the spec",
+					d.Deployment, status, at, status, at)))
 		case t.Scales && at < 0:
-			out = append(out, templateWarning(s, t, "spec.template."+field, fmt.Sprintf("ArgoCD waits for this object in wave %d, "+
-				"and the Deployment that it scales comes in wave 0: the sync never ends. Use 0 or a later wave", at)))
+			out = append(out, templateWarning(s, t, "spec.template."+field,
+				fmt.Sprintf("ArgoCD waits for this object in wave %d, "+
+					"and the Deployment that it scales comes in wave 0: the sync never ends. Use 0 or a later wave",
+					at)))
 		}
 	}
 	return out
 }
 
 func templateWarning(s cmdutil.Specs, t rollout.ResourceTemplate, field, message string) v1alpha1.Problem {
-	return v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.DisplayPath(t.Path), Path: field, Message: t.Name + ": " + message}
+	return v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.DisplayPath(t.Path), Path: field,
+		Message: t.Name + ": " + message}
 }
 
 // wave is the sync wave of an object: 0 where it has none or it cannot be parsed, as for ArgoCD.

@@ -29,21 +29,24 @@ func validateCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate [PATH...]",
 		Short: "Check specs, configuration and policies; no Temporal",
-		Long: `Validate decodes specs, connections, waivers and rampart.yaml strictly, compiles the policies, and asks the policies of
-package rampart.spec about each spec. Without a PATH it checks the folder -C; "-" is standard input.
+		Long: `Validate decodes specs, connections, waivers and rampart.yaml strictly, compiles the policies, and
+asks the policies of package rampart.spec about each spec. Without a PATH it checks the folder -C; "-" is standard
+input.
 
 Where -C has a rampart.yaml and each PATH is below it, the specs belong to its environments, with their policies and
 connections. Else the given files are all there is, and the default policies apply.
 
-With --base the folder -C, a Git checkout, is a change on top of a commit, such as a pull request on its branch: specs are
-those of the folder; environments, policies, data and waivers that judge them are those of the commit, so that a change
-cannot loosen what it is judged by. The change's own rampart.yaml and policies are checked for errors, and judge nothing
-yet. A spec that is in no environment of the commit is an error. What is wrong in the commit's own is a warning.
+With --base the folder -C, a Git checkout, is a change on top of a commit, such as a pull request on its branch:
+specs are those of the folder; environments, policies, data and waivers that judge them are those of the commit, so
+that a change cannot loosen what it is judged by. The change's own rampart.yaml and policies are checked for errors,
+and judge nothing yet. A spec that is in no environment of the commit is an error. What is wrong in the commit's own
+is a warning.
 
 Nothing is asked over the network but for the bot's own --policy-bundle.
 
-Each problem is a line on standard output, file:line: path: message. Exit code 1 with errors, 2 when only policy refuses,
-0 otherwise, warnings or not. Of the whole folder waivers that cannot have an effect are warned of. What only rampart policy check finds in policies is a warning: the bot goes on with it.`,
+Each problem is a line on standard output, file:line: path: message. Exit code 1 with errors, 2 when only policy
+refuses, 0 otherwise, warnings or not. Of the whole folder waivers that cannot have an effect are warned of. What
+only rampart policy check finds in policies is a warning: the bot goes on with it.`,
 		Example: `  rampart validate
   rampart validate workers/prod/checkout.yaml
   rampart validate --base origin/main
@@ -91,7 +94,8 @@ Each problem is a line on standard output, file:line: path: message. Exit code 1
 	}
 	cmdutil.AddOutput(cmd, &output, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML, cmdutil.FormatSARIF)
 	cmdutil.AddPolicies(a, cmd)
-	cmd.Flags().StringVar(&base, "base", "", "commit whose environments, policies, data and waivers judge: a branch such as origin/main, a tag, a whole hash")
+	cmd.Flags().StringVar(&base, "base", "", "commit whose environments, policies, data and waivers judge: a branch "+
+		"such as origin/main, a tag, a whole hash")
 	cmdutil.CompleteFlag(cmd, "base", a.CompleteRevisions)
 	return cmd
 }
@@ -134,7 +138,8 @@ func (f specFinding) String() string {
 
 // validate finds what is wrong with specs.
 func validate(ctx context.Context, a *cmdutil.App, s cmdutil.Specs, judges *cmdutil.Judges) (validation, error) {
-	out := validation{Problems: slices.Concat(s.Problems(), floorProblems(ctx, judges), cmdutil.UselessWaivers(s, judges)), Findings: []specFinding{}}
+	out := validation{Problems: slices.Concat(s.Problems(), floorProblems(ctx, judges),
+		cmdutil.UselessWaivers(s, judges)), Findings: []specFinding{}}
 	for _, env := range s.World.Environments {
 		engine := judges.Engine(env)
 		out.Problems = append(out.Problems, policyProblems(ctx, engine, s, env)...)
@@ -151,7 +156,8 @@ func validate(ctx context.Context, a *cmdutil.App, s cmdutil.Specs, judges *cmdu
 		}
 	}
 	slices.SortStableFunc(out.Findings, func(a, b specFinding) int {
-		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, strings.Compare(a.Rule, b.Rule), strings.Compare(a.Message, b.Message))
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, strings.Compare(a.Rule, b.Rule),
+			strings.Compare(a.Message, b.Message))
 	})
 	out.conclude()
 	return out, nil
@@ -169,7 +175,8 @@ func (out *validation) conclude() {
 
 // policyProblems are what is wrong with an environment's policies and data: errors in files that the bot cannot use,
 // for which it holds; warnings where it goes on and something has no effect.
-func policyProblems(ctx context.Context, engine *sandbox.Engine, s cmdutil.Specs, env rollout.EnvironmentWorld) []v1alpha1.Problem {
+func policyProblems(ctx context.Context, engine *sandbox.Engine, s cmdutil.Specs,
+	env rollout.EnvironmentWorld) []v1alpha1.Problem {
 	cfg := cmdutil.PolicyConfig(env)
 	cfg.Environments = s.Environments
 	out := checked(ctx, engine.Problems(), cfg)
@@ -196,7 +203,9 @@ func checked(ctx context.Context, broken []parse.Problem, cfg policy.Config) []v
 	var out []v1alpha1.Problem
 	for _, p := range sandbox.Check(ctx, cfg, cmdutil.PolicyProcess()) {
 		severity := v1alpha1.Warning
-		if p.Check == parse.CheckMisplaced || slices.ContainsFunc(broken, func(b parse.Problem) bool { return b.Path == p.Path }) {
+		if p.Check == parse.CheckMisplaced || slices.ContainsFunc(broken, func(b parse.Problem) bool {
+			return b.Path == p.Path
+		}) {
 			severity = v1alpha1.Error
 		}
 		out = append(out, v1alpha1.Problem{Severity: severity, File: p.Path, Line: p.Line, Message: p.Message})
@@ -220,7 +229,8 @@ func around(s cmdutil.Specs, d rollout.Snapshot) []v1alpha1.Problem {
 		p := v1alpha1.Problem{Severity: v1alpha1.Error, File: s.DisplayPath(d.SpecPath), Path: field,
 			Message: d.Spec.Spec.WorkerOptions.ConnectionRef.In(d.Deployment.Namespace) + " is not in the repository"}
 		if !s.WholeRepository {
-			p.Severity, p.Message = v1alpha1.Warning, strings.Replace(p.Message, "in the repository", "among the given files", 1)
+			p.Severity, p.Message = v1alpha1.Warning,
+				strings.Replace(p.Message, "in the repository", "among the given files", 1)
 		}
 		p.Line, p.Column = s.Position(d, field)
 		out = append(out, p)
@@ -232,8 +242,10 @@ func around(s cmdutil.Specs, d rollout.Snapshot) []v1alpha1.Problem {
 		for _, t := range d.Resources {
 			if t.Scales && t.Problem == nil {
 				const field = "spec.replicas"
-				p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.DisplayPath(d.SpecPath), Path: field, Message: fmt.Sprintf(
-					"%s (%s) scales the versions and owns the number: it is left out of their manifests. Remove it here", t.Name, s.DisplayPath(t.Path))}
+				p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.DisplayPath(d.SpecPath), Path: field,
+					Message: fmt.Sprintf(
+						"%s (%s) scales the versions and owns the number: it is left out of their manifests. "+
+							"Remove it here", t.Name, s.DisplayPath(t.Path))}
 				p.Line, p.Column = s.Position(d, field)
 				out = append(out, p)
 			}
@@ -256,8 +268,10 @@ func ownTrust(s cmdutil.Specs, d rollout.Snapshot) []v1alpha1.Problem {
 		for j, e := range c.Env {
 			if e.Name == v1alpha1.CAPathEnv {
 				field := fmt.Sprintf("spec.template.spec.containers[%d].env[%d].name", i, j)
-				p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.DisplayPath(d.SpecPath), Path: field, Message: fmt.Sprintf(
-					"%s counts, and not the Secret %s in tls.caCertSecretRef of its connection (%s): remove one of them", e.Name, d.Connection.Spec.CACertSecret(), s.DisplayPath(d.ConnectionPath))}
+				p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.DisplayPath(d.SpecPath), Path: field,
+					Message: fmt.Sprintf(
+						"%s counts, and not the Secret %s in tls.caCertSecretRef of its connection (%s): remove "+
+							"one of them", e.Name, d.Connection.Spec.CACertSecret(), s.DisplayPath(d.ConnectionPath))}
 				p.Line, p.Column = s.Position(d, field)
 				out = append(out, p)
 			}
@@ -279,7 +293,9 @@ func replicasOf(d rollout.Snapshot) *int32 {
 func findings(ctx context.Context, engine *sandbox.Engine, s cmdutil.Specs, d rollout.Snapshot) []specFinding {
 	var out []specFinding
 	for _, f := range engine.JudgeSpec(ctx, d).Findings {
-		if f.Location != "" && slices.ContainsFunc(engine.Problems(), func(p parse.Problem) bool { return p.Location() == f.Location }) {
+		if f.Location != "" && slices.ContainsFunc(engine.Problems(), func(p parse.Problem) bool {
+			return p.Location() == f.Location
+		}) {
 			continue
 		}
 		var evidence struct {
@@ -288,7 +304,8 @@ func findings(ctx context.Context, engine *sandbox.Engine, s cmdutil.Specs, d ro
 		if json.Unmarshal(f.Evidence, &evidence) != nil || evidence.Path == "" {
 			evidence.Path = "spec"
 		}
-		found := specFinding{Environment: d.Environment.Name, Deployment: d.Deployment.String(), File: s.DisplayPath(d.SpecPath), Finding: f}
+		found := specFinding{Environment: d.Environment.Name, Deployment: d.Deployment.String(),
+			File: s.DisplayPath(d.SpecPath), Finding: f}
 		found.Line, _ = s.Position(d, evidence.Path)
 		out = append(out, found)
 	}

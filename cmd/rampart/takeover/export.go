@@ -23,12 +23,14 @@ func exportCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [NAME...]",
 		Short: "Print worker deployments as the in-cluster controller wants them",
-		Long: `Export prints worker deployments as objects of the in-cluster controller, as a YAML stream on standard output, or writes them below --out: connections,
-specs and WorkerResourceTemplates. Fields that only Rampart has are left out with a warning; what the controller cannot have, such as pools, is an error.
+		Long: `Export prints worker deployments as objects of the in-cluster controller, as a YAML stream on
+standard output, or writes them below --out: connections, specs and WorkerResourceTemplates. Fields that only
+Rampart has are left out with a warning; what the controller cannot have, such as pools, is an error.
 
-With --owners, a file ("-" is standard input) with the worker deployments as they are in the cluster, it prints the Deployments of their versions too, owned by
-those objects: by its owner the controller finds a Deployment. Their pod templates stay, so that nothing restarts. First apply what export prints without
---owners, then read the objects back: a Deployment whose owner does not exist would be deleted by the cluster.
+With --owners, a file ("-" is standard input) with the worker deployments as they are in the cluster, it prints the
+Deployments of their versions too, owned by those objects: by its owner the controller finds a Deployment. Their pod
+templates stay, so that nothing restarts. First apply what export prints without --owners, then read the objects
+back: a Deployment whose owner does not exist would be deleted by the cluster.
 
 A version that the controller would give another build ID has it as unsafeCustomBuildID.
 
@@ -42,7 +44,8 @@ A version that the controller would give another build ID has it as unsafeCustom
 	}
 	f.repository.AddReading(cmd)
 	f.repository.AddOffline(cmd)
-	cmd.Flags().StringVar(&f.owners, "owners", "", "file with the worker deployments as they are in the cluster: the Deployments too, owned by them")
+	cmd.Flags().StringVar(&f.owners, "owners", "",
+		"file with the worker deployments as they are in the cluster: the Deployments too, owned by them")
 	cmd.Flags().StringVar(&f.out, "out", "", "folder to write the objects to")
 	return cmd
 }

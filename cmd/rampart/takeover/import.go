@@ -35,16 +35,18 @@ func importCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [FILE...]",
 		Short: "Make files of live objects: of the in-cluster controller, or of plain Deployments",
-		Long: `Import reads live objects, as kubectl get -o yaml or -o json prints them, from files or standard input, and writes what the bot goes on from
-into the folder -C: specs, connections, templates, and for each worker deployment of the in-cluster controller the record with the manifests of its
-versions. Names, labels, selectors, build IDs and pod templates stay, so that nothing restarts when they are applied. It asks neither the cluster nor
+		Long: `Import reads live objects, as kubectl get -o yaml or -o json prints them, from files or standard
+input, and writes what the bot goes on from into the folder -C: specs, connections, templates, and for each worker
+deployment of the in-cluster controller the record with the manifests of its versions. Names, labels, selectors,
+build IDs and pod templates stay, so that nothing restarts when they are applied. It asks neither the cluster nor
 Temporal. Give it the worker deployments of a namespace with their connections and all Deployments.
 
-With --deployment a Deployment without versions becomes a spec. The Deployment itself is not touched: its workers go on until those of the first version
-have taken over.
+With --deployment a Deployment without versions becomes a spec. The Deployment itself is not touched: its workers go
+on until those of the first version have taken over.
 
-A spec, connection or template that the repository has already, in whichever file, is not written again, if it says the same. A file with other content is
-overwritten with --overwrite only. With one error nothing is written. Exit code 1 then; with --dry-run 2 if there is something to write.`,
+A spec, connection or template that the repository has already, in whichever file, is not written again, if it says
+the same. A file with other content is overwritten with --overwrite only. With one error nothing is written. Exit
+code 1 then; with --dry-run 2 if there is something to write.`,
 		Example: `  kubectl get -n payments twd,tconn,deployments -o yaml | rampart import
   rampart import live.yaml --env prod --dry-run
   kubectl get -n payments deployment checkout -o yaml | rampart import --deployment checkout --temporal-namespace payments --connection temporal`,
@@ -53,11 +55,16 @@ overwritten with --overwrite only. With one error nothing is written. Exit code 
 	}
 	cmdutil.AddOutput(cmd, &f.output, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	fs := cmd.Flags()
-	fs.StringVar(&f.specs, "specs", "", "folder for specs, connections and templates, from the repository's root (default: where the environment's specs are)")
-	fs.StringVar(&f.records, "records", "", "checkout of the branch that the environment's output is on (default: -C, where it is on the same)")
-	fs.StringSliceVar(&f.deployments, "deployment", nil, "Deployment without versions to make a spec of, as [NAMESPACE/]NAME; repeatable")
-	fs.StringVar(&f.temporalNamespace, "temporal-namespace", "", "with --deployment: Temporal namespace of its workers (default: TEMPORAL_NAMESPACE of its containers)")
-	fs.StringVar(&f.connection, "connection", "", "with --deployment: connection of its workers (default: temporal, which is created from TEMPORAL_ADDRESS if the repository lacks it)")
+	fs.StringVar(&f.specs, "specs", "", "folder for specs, connections and templates, from the repository's root "+
+		"(default: where the environment's specs are)")
+	fs.StringVar(&f.records, "records", "",
+		"checkout of the branch that the environment's output is on (default: -C, where it is on the same)")
+	fs.StringSliceVar(&f.deployments, "deployment", nil,
+		"Deployment without versions to make a spec of, as [NAMESPACE/]NAME; repeatable")
+	fs.StringVar(&f.temporalNamespace, "temporal-namespace", "",
+		"with --deployment: Temporal namespace of its workers (default: TEMPORAL_NAMESPACE of its containers)")
+	fs.StringVar(&f.connection, "connection", "", "with --deployment: connection of its workers (default: temporal, "+
+		"which is created from TEMPORAL_ADDRESS if the repository lacks it)")
 	fs.BoolVar(&f.overwrite, "overwrite", false, "overwrite files that have another content")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "say what would be written, and write nothing")
 	return cmd
@@ -95,11 +102,13 @@ func importInput(a *cmdutil.App, f *importFlags) (takeover.Input, error) {
 	}
 	if len(world.Environments) != 1 {
 		names := cmdutil.EnvironmentNames(world)
-		return takeover.Input{}, a.SayWorldProblems(world, fmt.Errorf("rampart.yaml has %d environments that can be used (%s): say with --env which one the objects go to", len(names), strings.Join(names, ", ")))
+		return takeover.Input{}, a.SayWorldProblems(world, fmt.Errorf("rampart.yaml has %d environments that can be "+
+			"used (%s): say with --env which one the objects go to", len(names), strings.Join(names, ", ")))
 	}
 	env := world.Environments[0]
 	if env.Unusable != nil {
-		return takeover.Input{}, a.SayWorldProblems(world, fmt.Errorf("environment %s cannot be used: %s", env.Environment.Name, env.Unusable.Message))
+		return takeover.Input{}, a.SayWorldProblems(world,
+			fmt.Errorf("environment %s cannot be used: %s", env.Environment.Name, env.Unusable.Message))
 	}
 	in := takeover.Input{Environment: env.Environment, Specs: f.specs}
 	if in.Specs == "" {
@@ -110,12 +119,15 @@ func importInput(a *cmdutil.App, f *importFlags) (takeover.Input, error) {
 		if namespace, name, ok := strings.Cut(name, "/"); ok {
 			of = rollout.Name{Namespace: namespace, Name: name}
 		}
-		in.Plain = append(in.Plain, takeover.Plain{Deployment: of, TemporalNamespace: f.temporalNamespace, Connection: f.connection})
+		in.Plain = append(in.Plain, takeover.Plain{Deployment: of, TemporalNamespace: f.temporalNamespace,
+			Connection: f.connection})
 	}
 	if env.Environment.Output.Branch != "" && f.records == "" {
-		return takeover.Input{}, fmt.Errorf("environment %s has its output on branch %s: give a checkout of it with --records", env.Environment.Name, env.Environment.Output.Branch)
+		return takeover.Input{}, fmt.Errorf("environment %s has its output on branch %s: give a checkout of it with "+
+			"--records", env.Environment.Name, env.Environment.Output.Branch)
 	}
-	if in.Roots, err = recordRoots(filepath.Join(recordsFolder(a, f), filepath.FromSlash(env.Environment.Output.Path))); err != nil {
+	if in.Roots, err = recordRoots(filepath.Join(recordsFolder(a, f),
+		filepath.FromSlash(env.Environment.Output.Path))); err != nil {
 		return takeover.Input{}, err
 	}
 	in.Repository, err = specObjects(a, world)
@@ -178,7 +190,8 @@ func specObjects(a *cmdutil.App, world rollout.World) ([]v1alpha1.Document, erro
 		}
 		documents, problems := v1alpha1.Decode(below, []byte(text))
 		if v1alpha1.HasErrors(problems) {
-			return nil, a.SayWorldProblems(rollout.World{Problems: problems}, fmt.Errorf("%s cannot be read, and may hold what is imported: mend it first", below))
+			return nil, a.SayWorldProblems(rollout.World{Problems: problems},
+				fmt.Errorf("%s cannot be read, and may hold what is imported: mend it first", below))
 		}
 		out = append(out, documents...)
 	}
@@ -252,7 +265,8 @@ func writeImport(a *cmdutil.App, env v1alpha1.Environment, out takeover.Import, 
 		case strings.HasPrefix(file.Path, output):
 			folder = recordsFolder(a, f)
 		case !s.Claimed(file.Path):
-			return fmt.Errorf("environment %s takes no specs from %s: choose another folder with --specs, or add it to specs in rampart.yaml", env.Name, file.Path)
+			return fmt.Errorf("environment %s takes no specs from %s: choose another folder with --specs, or add it "+
+				"to specs in rampart.yaml", env.Name, file.Path)
 		}
 		plans[folder] = append(plans[folder], file)
 	}

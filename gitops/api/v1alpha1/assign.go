@@ -116,7 +116,8 @@ func (a *assigner) unknown(k *node, s *shape) {
 			return
 		}
 	}
-	edited := s.typ == reflect.TypeFor[DesiredRouting]() || s.typ == reflect.TypeFor[DesiredRamp]() // by people, who misspell
+	// by people, who misspell
+	edited := s.typ == reflect.TypeFor[DesiredRouting]() || s.typ == reflect.TypeFor[DesiredRamp]()
 	if a.keeps && !(edited && Closest(k.key, s.names()) != "") {
 		a.kept = true
 		a.report.warnf(k, "unknown field: it is kept as it is, since a newer release may have written it")
@@ -198,7 +199,8 @@ func (a *assigner) raw(n *node, s *shape, out reflect.Value) {
 // words warns of plain words in JSON of any type, which other readers of YAML take for true or false.
 func (a *assigner) words(n *node) {
 	if n.word {
-		a.report.warnf(n, "a plain %s is the string %q here, and %s to older readers of YAML: put it in quotes, or write %s",
+		a.report.warnf(n,
+			"a plain %s is the string %q here, and %s to older readers of YAML: put it in quotes, or write %s",
 			n.text, n.text, wordValue(n.text), wordValue(n.text))
 	}
 	for _, k := range n.kids {

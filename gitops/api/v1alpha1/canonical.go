@@ -91,7 +91,8 @@ func (c *canonicalReader) object(depth int) bool {
 			return false
 		}
 		key, ok := c.str()
-		if !ok || last != nil && bytes.Compare(last, key) >= 0 || bytes.IndexByte(key, '\\') >= 0 || !c.word(":") || !c.value(depth+1) {
+		if !ok || last != nil && bytes.Compare(last, key) >= 0 || bytes.IndexByte(key, '\\') >= 0 || !c.word(":") ||
+			!c.value(depth+1) {
 			return false
 		}
 		if last = key; !c.word(",") {

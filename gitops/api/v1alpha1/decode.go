@@ -90,7 +90,8 @@ func decode(name string, data []byte, shared bool) ([]Document, []Problem) {
 		r.problems = nil
 		if e.nodes <= 0 || e.text < 0 || len(all) >= maxProblems {
 			if root.ours() {
-				d.Problems = []Problem{{Severity: Error, File: name, Line: d.Line, Message: "not checked: the file has too much wrong with it"}}
+				d.Problems = []Problem{{Severity: Error, File: name, Line: d.Line,
+					Message: "not checked: the file has too much wrong with it"}}
 			}
 			continue
 		}
@@ -173,7 +174,8 @@ func (f *file) split(roots []*yaml.Node) []header {
 		}
 		items := f.field(h.root, "items", 0)
 		if items == nil || items.Kind != yaml.SequenceNode {
-			f.report.add(Problem{Severity: Error, Line: root.Line, Path: "items", Message: "a " + h.kind + " needs a list of items"})
+			f.report.add(Problem{Severity: Error, Line: root.Line, Path: "items",
+				Message: "a " + h.kind + " needs a list of items"})
 			continue
 		}
 		for _, item := range items.Content {
@@ -181,7 +183,8 @@ func (f *file) split(roots []*yaml.Node) []header {
 			item = unalias(item)
 			h := f.header(item)
 			if isList(&h) {
-				f.report.add(Problem{Severity: Error, Line: line, Column: column, Message: "a list inside a list is not read"})
+				f.report.add(Problem{Severity: Error, Line: line, Column: column,
+					Message: "a list inside a list is not read"})
 				continue
 			}
 			headers = append(headers, h)
@@ -350,12 +353,14 @@ func (f *file) unknownKind(h *header) {
 	case h.apiVersion == "":
 		p.Path, p.Message, p.Suggestion = "apiVersion", "is required", want
 	case slices.Contains(kinds, h.kind):
-		p.Path, p.Message, p.Suggestion = "apiVersion", fmt.Sprintf("%s has no kind %s", quote(h.apiVersion), h.kind), want
+		p.Path, p.Message, p.Suggestion = "apiVersion", fmt.Sprintf("%s has no kind %s", quote(h.apiVersion), h.kind),
+			want
 	case h.kind == "TemporalWorker":
 		p.Message = "TemporalWorker is an early name that is no longer read"
 		p.Suggestion = KindWorkerDeployment
 	case h.kind == "TemporalWorkerOwnedResource":
-		p.Message = "TemporalWorkerOwnedResource is an early name that is no longer read; its spec.object is now spec.template, " +
+		p.Message = "TemporalWorkerOwnedResource is an early name that is no longer read; its spec.object is now " +
+			"spec.template, " +
 			"its spec.workerRef is spec.workerDeploymentRef"
 		p.Suggestion = KindWorkerResourceTemplate
 	case near != "":

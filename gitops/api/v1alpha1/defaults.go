@@ -94,7 +94,8 @@ func presetSunset(s *SunsetStrategy) {
 
 func presetAnalysis(a *Analysis) {
 	a.Window, a.MaxWait = Duration{DefaultAnalysisWindow}, Duration{DefaultMaxWait}
-	a.MinSamples, a.OnTooFewSamples, a.Alpha, a.Tolerance = DefaultMinSamples, SamplesHold, DefaultAlpha, DefaultTolerance
+	a.MinSamples, a.OnTooFewSamples, a.Alpha, a.Tolerance = DefaultMinSamples, SamplesHold, DefaultAlpha,
+		DefaultTolerance
 }
 
 func presetApproval(a *Approval) { a.Mode, a.Scope = Direct, ScopeStep }

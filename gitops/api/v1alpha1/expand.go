@@ -68,7 +68,8 @@ func (e *expander) stop(at position, message string) {
 func (e *expander) spend(n *node, text string) bool {
 	e.text -= len(text)
 	if e.text < 0 {
-		e.stop(position{n.line, n.column}, "the file has more than "+strconv.Itoa(maxText)+" bytes when its aliases are expanded")
+		e.stop(position{n.line, n.column}, "the file has more than "+strconv.Itoa(maxText)+
+			" bytes when its aliases are expanded")
 		return false
 	}
 	return true

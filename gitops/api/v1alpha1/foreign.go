@@ -90,6 +90,7 @@ func (v *validator) selectsAll(spec *node) bool {
 	if slices.ContainsFunc(selector.get("matchExpressions").items(), picks) {
 		return false
 	}
-	v.errorf(selector, "selects all pods of the namespace, those of others too: write matchLabels: {}, which is filled in with the version's labels")
+	v.errorf(selector, "selects all pods of the namespace, those of others too: write matchLabels: {}, which is "+
+		"filled in with the version's labels")
 	return true
 }

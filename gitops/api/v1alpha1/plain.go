@@ -185,7 +185,8 @@ func (p *plainReader) scalar(depth int) *yaml.Node {
 	case len(text) == 0:
 		return p.fail()
 	case text[0] == '"' || text[0] == '\'':
-		if end := strings.IndexByte(text[1:], text[0]); end < 0 || end != len(text)-2 || text[0] == '"' && strings.IndexByte(text, '\\') >= 0 {
+		if end := strings.IndexByte(text[1:], text[0]); end < 0 || end != len(text)-2 ||
+			text[0] == '"' && strings.IndexByte(text, '\\') >= 0 {
 			return p.fail()
 		}
 		n = p.quoted(len(text) - 2)

@@ -18,7 +18,8 @@ const (
 )
 
 // queryValues are the names of what a query's placeholders stand for: {{ .BuildID }} and so on.
-var queryValues = []string{"BuildID", "CurrentBuildID", "Deployment", "Environment", "Name", "Namespace", "TemporalNamespace"}
+var queryValues = []string{"BuildID", "CurrentBuildID", "Deployment", "Environment", "Name", "Namespace",
+	"TemporalNamespace"}
 
 // Query is a parsed PrometheusQuery: text with placeholders, each inside a string literal of the query.
 type Query struct {

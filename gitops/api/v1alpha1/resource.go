@@ -53,7 +53,8 @@ func DefaultResourceKinds() []string {
 
 // groupsOf are the API groups of kinds that an entry means by their names alone: other groups may have kinds of the
 // same names, which do something else.
-var groupsOf = map[string]string{"horizontalpodautoscaler": "autoscaling", "poddisruptionbudget": "policy", "scaledobject": "keda.sh"}
+var groupsOf = map[string]string{"horizontalpodautoscaler": "autoscaling", "poddisruptionbudget": "policy",
+	"scaledobject": "keda.sh"}
 
 // AllowsKind says whether a list of kinds has an object's kind, in capitals or not. An entry is a kind, of any API
 // group but for the kinds of DefaultResourceKinds, which are those of Kubernetes and KEDA, or Kind.group.
@@ -64,7 +65,8 @@ func AllowsKind(kinds []string, apiVersion, kind string) bool {
 		if known, ok := groupsOf[strings.ToLower(wantKind)]; ok && !hasGroup {
 			wantGroup, hasGroup = known, true
 		}
-		if strings.EqualFold(wantKind, kind) && kind != "" && (!hasGroup || grouped && strings.EqualFold(wantGroup, group)) {
+		if strings.EqualFold(wantKind, kind) && kind != "" &&
+			(!hasGroup || grouped && strings.EqualFold(wantGroup, group)) {
 			return true
 		}
 	}

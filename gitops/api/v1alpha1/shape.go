@@ -115,16 +115,20 @@ var shapes = sync.OnceValue(func() *shapeSet {
 		podTemplate:      b.shape(reflect.TypeFor[corev1.PodTemplateSpec]()),
 	}
 	// What a server fills in is accepted, so that an object read from a cluster can be put into Git as it is.
-	b.shape(reflect.TypeFor[ObjectMeta]()).dropped = []string{"clusterName", "creationTimestamp", "deletionGracePeriodSeconds",
-		"deletionTimestamp", "finalizers", "generateName", "generation", "managedFields", "ownerReferences", "resourceVersion",
-		"selfLink", "uid"}
-	s.workerDeployment.fields = slices.DeleteFunc(s.workerDeployment.fields, func(f shapeField) bool { return f.name == "status" })
+	b.shape(reflect.TypeFor[ObjectMeta]()).dropped = []string{
+		"clusterName", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers",
+		"generateName", "generation", "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid",
+	}
+	s.workerDeployment.fields = slices.DeleteFunc(s.workerDeployment.fields, func(f shapeField) bool {
+		return f.name == "status"
+	})
 	for _, withStatus := range []*shape{s.workerDeployment, s.connection, s.resourceTemplate} {
 		withStatus.dropped = []string{"status"}
 	}
 	for i, f := range s.spec.fields {
 		if f.name == "strategy" {
-			s.spec.fields[i].shape = &shape{form: formRaw, typ: f.shape.typ, inside: b.shape(reflect.TypeFor[appsv1.DeploymentStrategy]())}
+			s.spec.fields[i].shape = &shape{form: formRaw, typ: f.shape.typ,
+				inside: b.shape(reflect.TypeFor[appsv1.DeploymentStrategy]())}
 		}
 	}
 	return s
@@ -174,7 +178,8 @@ func enumOf(t reflect.Type) []string {
 	case reflect.TypeFor[ProposalKind]():
 		return values(ProposeUpdate)
 	case reflect.TypeFor[VersionState]():
-		return values(StateTarget, StateCurrent, StateRamping, StateDraining, StateDrained, StateInactive, StateNotRegistered)
+		return values(StateTarget, StateCurrent, StateRamping, StateDraining, StateDrained, StateInactive,
+			StateNotRegistered)
 	case reflect.TypeFor[ApplyTo]():
 		return values(NewVersions, AllVersions)
 	case reflect.TypeFor[RetireCurrent]():
@@ -190,7 +195,8 @@ func enumOf(t reflect.Type) []string {
 	case reflect.TypeFor[EvacuationStage]():
 		return values(EvacuateBySignal, EvacuateByMove, EvacuateByCancel, EvacuateByTermination)
 	case reflect.TypeFor[EvacuationState]():
-		return values(EvacuationProposed, EvacuationApproved, EvacuationDeclined, EvacuationRunning, EvacuationCompleted, EvacuationFailed)
+		return values(EvacuationProposed, EvacuationApproved, EvacuationDeclined, EvacuationRunning,
+			EvacuationCompleted, EvacuationFailed)
 	case reflect.TypeFor[ConditionStatus]():
 		return values(True, False, Unknown)
 	}
@@ -274,7 +280,8 @@ func (b shaper) fields(t reflect.Type, index []int) []shapeField {
 		case f.Anonymous && name == "":
 			out = append(out, b.fields(f.Type, at)...)
 		case name != "":
-			out = append(out, shapeField{name: name, index: at, shape: b.shape(f.Type), omits: omissionOf(f.Tag.Get("json"))})
+			out = append(out, shapeField{name: name, index: at, shape: b.shape(f.Type),
+				omits: omissionOf(f.Tag.Get("json"))})
 		}
 	}
 	return out

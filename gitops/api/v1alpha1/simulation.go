@@ -216,7 +216,8 @@ func presetSimulatedGate(g *SimulatedGate) {
 
 // DefaultSimulatedEvacuation is what becomes of a batch job if a script says nothing about it.
 func DefaultSimulatedEvacuation() SimulatedEvacuation {
-	return SimulatedEvacuation{Takes: Duration{DefaultEvacuationTakes}, Frees: DefaultEvacuationFrees, Outcome: BatchCompletes}
+	return SimulatedEvacuation{Takes: Duration{DefaultEvacuationTakes}, Frees: DefaultEvacuationFrees,
+		Outcome: BatchCompletes}
 }
 
 func presetSimulatedEvacuation(e *SimulatedEvacuation) { *e = DefaultSimulatedEvacuation() }

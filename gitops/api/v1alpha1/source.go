@@ -18,7 +18,8 @@ import (
 // is spelled anywhere in it, or if what it holds is elsewhere. It costs a fraction of Decode: what it turns down
 // needs no decoding.
 func MayHoldObjects(data []byte) bool {
-	return bytes.Contains(data, []byte("temporal.io")) || bytes.Contains(data, []byte("rampart.dev")) || IsPointer(data) || isUTF16(data)
+	return bytes.Contains(data, []byte("temporal.io")) || bytes.Contains(data, []byte("rampart.dev")) ||
+		IsPointer(data) || isUTF16(data)
 }
 
 // isUTF16 says whether a file spells one of the API groups in UTF-16, which some editors save.
@@ -62,7 +63,8 @@ func readable(r *report, data []byte) bool {
 		}
 		p.Line, p.Message = 1+bytes.Count(data[:valid], []byte{'\n'}), "the file is not UTF-8 text"
 	case IsPointer(data):
-		p.Line, p.Message = 1, "the file is in Git LFS, which is not read: keep specs out of it (git lfs untrack), or this file out of the specs"
+		p.Line, p.Message = 1, "the file is in Git LFS, which is not read: keep specs out of it (git lfs untrack), "+
+			"or this file out of the specs"
 	default:
 		return true
 	}
@@ -177,7 +179,8 @@ func jsonAsYAML(data []byte) []byte {
 	if len(start) == 0 || start[0] != '{' && start[0] != '[' {
 		return data
 	}
-	if !bytes.Contains(data, []byte(`\u`)) && !bytes.Contains(data, []byte(`\/`)) && !bytes.ContainsFunc(data, unprintable) ||
+	if !bytes.Contains(data, []byte(`\u`)) && !bytes.Contains(data, []byte(`\/`)) &&
+		!bytes.ContainsFunc(data, unprintable) ||
 		!json.Valid(start) {
 		return data
 	}

@@ -22,9 +22,11 @@ func respell(r *report, kind string, n *node) {
 type speller struct{ report *report }
 
 func (s speller) workerDeployment(n, spec *node) {
-	s.refuse(spec, "deployment", "a whole Deployment is not supported: write its pod template as spec.template, and beside it replicas, strategy, minReadySeconds and "+
+	s.refuse(spec, "deployment", "a whole Deployment is not supported: write its pod template as spec.template, and "+
+		"beside it replicas, strategy, minReadySeconds and "+
 		"progressDeadlineSeconds; the selector and the labels follow from the name")
-	s.refuse(spec, "compute", "serverless workers are not supported: their versions have no Deployment that could be rendered")
+	s.refuse(spec, "compute",
+		"serverless workers are not supported: their versions have no Deployment that could be rendered")
 	s.rename(spec, "cutover", "rollout")
 	s.remove(spec, "maxVersions", "the limit of versions is not the spec's any more; remove it")
 	s.remove(spec, "selector", "the selector follows from the name and the build ID; remove it")
@@ -36,8 +38,9 @@ func (s speller) workerDeployment(n, spec *node) {
 		s.deploymentName(n, options, key)
 	}
 	if queue := options.get("taskQueue"); queue != nil {
-		s.report.errorf(queue, "pods are not given TEMPORAL_TASK_QUEUE any more: set the task queue in the worker's own code or "+
-			"environment, and remove this field")
+		s.report.errorf(queue,
+			"pods are not given TEMPORAL_TASK_QUEUE any more: set the task queue in the worker's own code or "+
+				"environment, and remove this field")
 		queue.bad = true
 		options.drop("taskQueue")
 	}
@@ -50,7 +53,8 @@ func (s speller) rename(parent *node, old, now string) *node {
 		return nil
 	}
 	if other := parent.get(now); other != nil {
-		s.report.errorf(field, "%s is an early spelling of %s, which is given too (line %d): keep one", old, now, other.line)
+		s.report.errorf(field, "%s is an early spelling of %s, which is given too (line %d): keep one", old, now,
+			other.line)
 		parent.drop(old)
 		return nil
 	}
@@ -68,8 +72,8 @@ func (s speller) name(parent *node, old, now string) {
 	}
 	name := *field
 	name.parent, name.key, name.word = field, "name", false
-	*field = node{parent: parent, key: now, index: field.index, kind: objectNode, line: field.line, column: field.column,
-		kids: []*node{&name}}
+	*field = node{parent: parent, key: now, index: field.index, kind: objectNode, line: field.line,
+		column: field.column, kids: []*node{&name}}
 }
 
 // refuse reports a field of the in-cluster controller that Rampart does not support. It stands in place of a pod
@@ -109,8 +113,9 @@ func (s speller) deploymentName(n, options *node, key string) {
 		if namespace == "" {
 			fixed = "<namespace>/" + name
 		}
-		s.report.errorf(field, "%s", fmt.Sprintf("the worker deployment's name in Temporal always is namespace/name, here %s, not %s: "+
-			"remove this field and let the old name's workflows finish", quote(fixed), quote(field.str())))
+		s.report.errorf(field, "%s",
+			fmt.Sprintf("the worker deployment's name in Temporal always is namespace/name, here %s, not %s: "+
+				"remove this field and let the old name's workflows finish", quote(fixed), quote(field.str())))
 	}
 	options.drop(key)
 }

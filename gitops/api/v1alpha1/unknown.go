@@ -113,7 +113,9 @@ func keepUnknown(s *shape, now, was any) {
 			return
 		}
 		for _, item := range a {
-			if at := slices.IndexFunc(b, func(earlier any) bool { return s.elem.object().identified(item, earlier) }); at >= 0 {
+			if at := slices.IndexFunc(b, func(earlier any) bool {
+				return s.elem.object().identified(item, earlier)
+			}); at >= 0 {
 				keepUnknown(s.elem, item, b[at])
 			}
 		}
@@ -163,7 +165,9 @@ func (s *shape) identifies(a, b map[string]any) bool {
 	if !by {
 		fields = s.names()
 	}
-	return !slices.ContainsFunc(fields, func(name string) bool { return !sameKnown(s.field(name).shape, a[name], b[name]) })
+	return !slices.ContainsFunc(fields, func(name string) bool {
+		return !sameKnown(s.field(name).shape, a[name], b[name])
+	})
 }
 
 // sameKnown compares what is known of two values. What stands for nothing is the same as nothing.
@@ -173,7 +177,9 @@ func sameKnown(s *shape, a, b any) bool {
 		return sameKnown(s.elem, a, b)
 	case formObject:
 		x, y, ok := objects(a, b)
-		return isNothing(a) && isNothing(b) || ok && !slices.ContainsFunc(s.fields, func(f shapeField) bool { return !sameKnown(f.shape, x[f.name], y[f.name]) })
+		return isNothing(a) && isNothing(b) || ok && !slices.ContainsFunc(s.fields, func(f shapeField) bool {
+			return !sameKnown(f.shape, x[f.name], y[f.name])
+		})
 	}
 	return isNothing(a) && isNothing(b) || reflect.DeepEqual(a, b)
 }

@@ -58,7 +58,8 @@ func (v *validator) metadata(n *node) *node {
 	for _, l := range metadata.get("labels").fields() {
 		v.labelKey(l)
 		if l.present() && len(validation.IsValidLabelValue(l.text)) > 0 {
-			v.errorf(l, "%s is not a label's value: letters, digits and inner . _ -, at most 63 characters", quote(l.text))
+			v.errorf(l, "%s is not a label's value: letters, digits and inner . _ -, at most 63 characters",
+				quote(l.text))
 		}
 	}
 	for _, a := range metadata.get("annotations").fields() {
@@ -69,19 +70,22 @@ func (v *validator) metadata(n *node) *node {
 
 func (v *validator) labelKey(n *node) {
 	if len(validation.IsQualifiedName(strings.ToLower(n.key))) > 0 {
-		v.errorf(n, "%s is not a key: a domain and / before it if need be, then letters, digits and inner . _ -, at most 63 characters",
+		v.errorf(n, "%s is not a key: a domain and / before it if need be, then letters, digits and inner . _ -, at "+
+			"most 63 characters",
 			quote(n.key))
 	}
 }
 
 // label checks a name of at most 63 lower-case letters, digits and hyphens.
 func (v *validator) label(n *node, what string) bool {
-	return v.named(n, validation.IsDNS1123Label(n.str()), what+": lower-case letters, digits and inner hyphens, at most 63 characters")
+	return v.named(n, validation.IsDNS1123Label(n.str()),
+		what+": lower-case letters, digits and inner hyphens, at most 63 characters")
 }
 
 // subdomain checks the name of a Kubernetes object that may have dots.
 func (v *validator) subdomain(n *node, what string) bool {
-	return v.named(n, validation.IsDNS1123Subdomain(n.str()), what+": lower-case letters, digits, inner hyphens and dots")
+	return v.named(n, validation.IsDNS1123Subdomain(n.str()),
+		what+": lower-case letters, digits, inner hyphens and dots")
 }
 
 // named reports what one of Kubernetes' own checks has turned down, in words shorter than its.

@@ -100,7 +100,8 @@ func (v *validator) valuesFile(n *node) {
 	}
 	p := strings.TrimPrefix(n.str(), "/")
 	if p == "" || strings.HasPrefix(p, "/") || path.Clean(p) != p || p == "." || leaves(p) {
-		v.errorf(n, "%s is not the path of a file from the chart's folder, or, after a slash, from the repository's root, without ./ and ../", quote(n.str()))
+		v.errorf(n, "%s is not the path of a file from the chart's folder, or, after a slash, from the repository's "+
+			"root, without ./ and ../", quote(n.str()))
 	}
 }
 
@@ -167,7 +168,8 @@ func (v *validator) outputs(nodes []*node, all []Environment) {
 				continue
 			}
 			if a.Path == b.Path || strings.HasPrefix(a.Path, b.Path+"/") || strings.HasPrefix(b.Path, a.Path+"/") {
-				v.errorf(n, "%s overlaps the output of environment %s (%s)", quote(b.Path), quote(all[j].Name), quote(a.Path))
+				v.errorf(n, "%s overlaps the output of environment %s (%s)", quote(b.Path), quote(all[j].Name),
+					quote(a.Path))
 				break
 			}
 		}

@@ -16,7 +16,8 @@ var hostPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 func (v *validator) connection(n *node, c *Connection) {
 	metadata := v.metadata(n)
 	v.reference(metadata, "a connection's name")
-	if namespace := metadata.get("namespace"); c.Kind == KindClusterConnection && namespace.present() && namespace.str() != "" {
+	if namespace := metadata.get("namespace"); c.Kind == KindClusterConnection && namespace.present() &&
+		namespace.str() != "" {
 		v.errorf(namespace, "a ClusterConnection is in no namespace: remove it")
 	}
 	spec := v.require(n, "spec")
@@ -45,7 +46,8 @@ func (v *validator) hostPort(n *node) {
 		return
 	}
 	if scheme, rest, ok := strings.Cut(n.str(), "://"); ok {
-		v.suggest(n, strings.TrimRight(rest, "/"), "%s has a scheme (%s), where only host:port is wanted", quote(n.str()), quote(scheme))
+		v.suggest(n, strings.TrimRight(rest, "/"), "%s has a scheme (%s), where only host:port is wanted",
+			quote(n.str()), quote(scheme))
 		return
 	}
 	colon := strings.LastIndexByte(n.str(), ':')
@@ -59,7 +61,8 @@ func (v *validator) hostPort(n *node) {
 	case err != nil || number == 0 || strconv.FormatUint(number, 10) != port:
 		v.errorf(n, "%s: the port is not a number from 1 to 65535", quote(n.str()))
 	case !hostPattern().MatchString(host) && !isBracketed(host):
-		v.errorf(n, "%s is not host:port: the host has letters, digits, dots and hyphens, or is an IPv6 address in brackets", quote(n.str()))
+		v.errorf(n, "%s is not host:port: the host has letters, digits, dots and hyphens, or is an IPv6 address "+
+			"in brackets", quote(n.str()))
 	}
 }
 
@@ -121,7 +124,8 @@ func (v *validator) injected(spec *node) {
 	}
 	for _, metric := range spec.get("metrics").items() {
 		labels := metric.at("external", "metric", "selector", "matchLabels")
-		for _, key := range []string{"temporal_namespace", "temporal_worker_build_id", "temporal_worker_deployment_name"} {
+		for _, key := range []string{"temporal_namespace", "temporal_worker_build_id",
+			"temporal_worker_deployment_name"} {
 			if f := labels.get(key); f != nil {
 				v.errorf(f, "is filled in for every version: remove it")
 			}
@@ -132,7 +136,8 @@ func (v *validator) injected(spec *node) {
 			continue
 		}
 		for _, key := range []string{"namespace", "workerDeploymentBuildId", "workerDeploymentName"} {
-			if f := trigger.at("metadata", key); f != nil && f.kind != nullNode && !(f.kind == stringNode && f.text == "") {
+			if f := trigger.at("metadata", key); f != nil && f.kind != nullNode &&
+				!(f.kind == stringNode && f.text == "") {
 				v.errorf(f, `is filled in for every version: write ""`)
 			}
 		}

@@ -42,8 +42,10 @@ func (v *validator) workerDeployment(n *node, w *WorkerDeployment) {
 	v.replicas(spec.get("replicas"))
 	v.podTemplate(v.require(spec, "template"))
 	v.deadlines(spec, &w.Spec)
-	if kind := spec.at("strategy", "type"); kind.present() && kind.str() != "Recreate" && kind.str() != "RollingUpdate" {
-		v.errorf(kind, "%s: want one of Recreate, RollingUpdate (how new versions get traffic is spec.rollout.strategy)", quote(kind.str()))
+	if kind := spec.at("strategy", "type"); kind.present() && kind.str() != "Recreate" &&
+		kind.str() != "RollingUpdate" {
+		v.errorf(kind, "%s: want one of Recreate, RollingUpdate (how new versions get traffic is "+
+			"spec.rollout.strategy)", quote(kind.str()))
 	}
 	v.rollout(v.require(spec, "rollout"), &w.Spec.Rollout)
 	v.sunset(spec.get("sunset"), &w.Spec.Sunset)
@@ -56,8 +58,9 @@ func (v *validator) deploymentName(name *node) {
 		return
 	}
 	if strings.ContainsAny(name.str(), ".:") || strings.HasPrefix(name.str(), "__") {
-		v.suggest(name, closestLabel(name.str()), "%s: Temporal refuses a worker deployment's name with a dot or a colon, or "+
-			"with __ at its beginning", quote(name.str()))
+		v.suggest(name, closestLabel(name.str()),
+			"%s: Temporal refuses a worker deployment's name with a dot or a colon, or "+
+				"with __ at its beginning", quote(name.str()))
 		return
 	}
 	v.label(name, "a name")
@@ -88,7 +91,8 @@ func (v *validator) deadlines(spec *node, s *WorkerDeploymentSpec) {
 		at = ready
 	}
 	if at.present() && !(deadline != nil && deadline.bad) && *s.ProgressDeadlineSeconds <= max(s.MinReadySeconds, 0) {
-		v.errorf(at, "progressDeadlineSeconds (%d) has to be more than minReadySeconds (%d)", *s.ProgressDeadlineSeconds, s.MinReadySeconds)
+		v.errorf(at, "progressDeadlineSeconds (%d) has to be more than minReadySeconds (%d)",
+			*s.ProgressDeadlineSeconds, s.MinReadySeconds)
 	}
 }
 
@@ -240,13 +244,15 @@ func (v *validator) sunset(n *node, s *SunsetStrategy) {
 	down, del := n.get("scaledownDelay"), n.get("deleteDelay")
 	v.notNegative(down, s.ScaledownDelay)
 	v.notNegative(del, s.DeleteDelay)
-	if (down.present() || del.present()) && 0 <= s.DeleteDelay.Duration && s.DeleteDelay.Duration < s.ScaledownDelay.Duration {
+	if (down.present() || del.present()) && 0 <= s.DeleteDelay.Duration &&
+		s.DeleteDelay.Duration < s.ScaledownDelay.Duration {
 		at := del
 		if !at.present() {
 			at = down
 		}
-		v.warnf(at, "both delays count from the moment a version is drained, and it is scaled down before it is deleted: "+
-			"deleteDelay (%s) shorter than scaledownDelay (%s) has no effect", s.DeleteDelay, s.ScaledownDelay)
+		v.warnf(at,
+			"both delays count from the moment a version is drained, and it is scaled down before it is deleted: "+
+				"deleteDelay (%s) shorter than scaledownDelay (%s) has no effect", s.DeleteDelay, s.ScaledownDelay)
 	}
 	v.evacuate(n.get("evacuate"), s.Evacuate)
 }

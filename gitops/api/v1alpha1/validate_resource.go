@@ -30,8 +30,10 @@ func (v *validator) resourceHints(template *node) {
 		if v.selectsAll(spec) {
 			break
 		}
-		if spec.get("selector") == nil || spec.at("selector", "matchLabels") == nil && len(spec.at("selector", "matchExpressions").items()) > 0 {
-			v.warnf(orParent(spec, template), "is not for the pods of its version alone: it needs selector: {matchLabels: {}}")
+		if spec.get("selector") == nil || spec.at("selector", "matchLabels") == nil &&
+			len(spec.at("selector", "matchExpressions").items()) > 0 {
+			v.warnf(orParent(spec, template),
+				"is not for the pods of its version alone: it needs selector: {matchLabels: {}}")
 		}
 	}
 	if template.get("kind").str() == "ScaledObject" {

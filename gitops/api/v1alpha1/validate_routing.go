@@ -12,7 +12,9 @@ import (
 
 var (
 	// folderPattern is what a build ID with files can be: it is the name of their folder.
-	folderPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9._]{0,254}$`) })
+	folderPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9._]{0,254}$`)
+	})
 	// blobPattern is a Git blob's hash.
 	blobPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`) })
 )
@@ -67,7 +69,8 @@ func (v *validator) routing(n *node, r *Routing) {
 func (v *validator) versions(list *node) {
 	v.unique(list.items(), "buildID", "version")
 	for _, n := range list.items() {
-		v.matches(v.text(n, "buildID"), folderPattern(), "a build ID with a folder: letters, digits, . _ -, none of these first")
+		v.matches(v.text(n, "buildID"), folderPattern(),
+			"a build ID with a folder: letters, digits, . _ -, none of these first")
 		if f := n.get("deployment"); f.present() && f.str() != "" {
 			v.subdomain(f, "a Deployment's name")
 		}

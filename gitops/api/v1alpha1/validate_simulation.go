@@ -22,7 +22,8 @@ func (v *validator) simulation(n *node, s *SimulationSpec) {
 	v.between(spec.get("interval"), s.Interval, MinSimulationInterval, MaxSimulationInterval)
 	v.moment(spec.get("pollersAfter"), s.PollersAfter)
 	traffic := spec.get("traffic")
-	if f := traffic.get("workflowsPerMinute"); f.present() && (s.Traffic.WorkflowsPerMinute < 0 || s.Traffic.WorkflowsPerMinute > maxWorkflowsPerMinute) {
+	if f := traffic.get("workflowsPerMinute"); f.present() &&
+		(s.Traffic.WorkflowsPerMinute < 0 || s.Traffic.WorkflowsPerMinute > maxWorkflowsPerMinute) {
 		v.errorf(f, "%s is not between 0 and %d", f.text, int(maxWorkflowsPerMinute))
 	}
 	v.between(traffic.get("duration"), s.Traffic.Duration, 0, MaxSimulationFor)

@@ -68,7 +68,8 @@ func (v *validator) env(all []*node) {
 		case isOwnedEnv(name.str()):
 			v.errorf(name, "%s is set by Rampart: remove it here", name.str())
 		case isLegacyEnv(name.str()):
-			v.warnf(name, "%s is set by Rampart too in an environment with workerEnv: %s", name.str(), EnvWithLegacyNames)
+			v.warnf(name, "%s is set by Rampart too in an environment with workerEnv: %s", name.str(),
+				EnvWithLegacyNames)
 		case first != nil:
 			// Kubernetes takes the last one; tools that merge lists by name fail.
 			v.warnf(name, "%s is there already, on line %d; the last one counts", quote(name.str()), first.line)

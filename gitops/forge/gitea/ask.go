@@ -19,7 +19,8 @@ func (f *Forge) ask(ctx context.Context, method, what string, in any) (status in
 			return 0, nil, err
 		}
 	}
-	at := fmt.Sprintf("%s/repos/%s/%s/%s", f.repo.API(), url.PathEscape(f.repo.Owner), url.PathEscape(f.repo.Name), what)
+	at := fmt.Sprintf("%s/repos/%s/%s/%s", f.repo.API(), url.PathEscape(f.repo.Owner), url.PathEscape(f.repo.Name),
+		what)
 	req, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body.Bytes()))
 	if err != nil {
 		return 0, nil, err

@@ -42,7 +42,8 @@ func (f *Forge) Lacks(ctx context.Context, _ bool) []error {
 	case err != nil:
 		return []error{f.fail(call{"look at the repository", needRead}, resp, err)}
 	case repo.Permissions == nil || !repo.Permissions.Push:
-		lacks = append(lacks, fmt.Errorf("the account may read %s/%s, and not write to it: make it a collaborator with the right to write", f.repo.Owner, f.repo.Name))
+		lacks = append(lacks, fmt.Errorf("the account may read %s/%s, and not write to it: make it a collaborator "+
+			"with the right to write", f.repo.Owner, f.repo.Name))
 	}
 	try := func(op, need string, ask func() (*sdk.Response, error)) {
 		resp, err := ask()

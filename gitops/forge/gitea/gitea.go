@@ -21,13 +21,15 @@ const (
 
 // What a token needs for what.
 const (
-	needRead      = "the token needs the scope read:repository, and its account the right to read code and pull requests"
+	needRead = "the token needs the scope read:repository, and its account the right to read code and " +
+		"pull requests"
 	needWrite     = "the token needs the scope write:repository, and its account the right to write to the repository"
 	needIssue     = "the token needs the scope write:issue, and its account the right to write pull requests"
 	needIssueRead = "the token needs the scope read:issue"
 	needUser      = "the token needs the scope read:user"
 	needAdmin     = "the token needs the scope read:repository, and its account to administer the repository"
-	needMerge     = needWrite + ", and it has to be allowed to merge into the base branch (branch protection: whitelist for merging)"
+	needMerge     = needWrite +
+		", and it has to be allowed to merge into the base branch (branch protection: whitelist for merging)"
 )
 
 // Forge is a repository on a Gitea.
@@ -43,7 +45,9 @@ var _ forge.Forge = (*Forge)(nil)
 
 // New gives the forge of a repository. It sends no request. Errors: those of forge.NewClient.
 func New(config forge.Config) (*Forge, error) {
-	client, err := forge.NewClient(config, func(token string) (string, string) { return "Authorization", "token " + token })
+	client, err := forge.NewClient(config, func(token string) (string, string) {
+		return "Authorization", "token " + token
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -108,14 +112,16 @@ func (f *Forge) SetStatus(ctx context.Context, commit string, s forge.Status) er
 		return err
 	}
 	_, resp, err := client.CreateStatus(f.repo.Owner, f.repo.Name, commit, sdk.CreateStatusOption{
-		State: sdk.StatusState(s.State), Context: s.Context, Description: forge.Description(s.Description), TargetURL: s.URL,
+		State: sdk.StatusState(s.State), Context: s.Context, Description: forge.Description(s.Description),
+		TargetURL: s.URL,
 	})
 	if err == nil {
 		return nil
 	}
 	if resp != nil && resp.StatusCode == http.StatusInternalServerError {
 		// It has no better word for a commit that is not there.
-		if _, again, missing := client.GetSingleCommit(f.repo.Owner, f.repo.Name, commit); missing != nil && again != nil && again.StatusCode == http.StatusNotFound {
+		if _, again, missing := client.GetSingleCommit(f.repo.Owner, f.repo.Name, commit); missing != nil &&
+			again != nil && again.StatusCode == http.StatusNotFound {
 			resp, err = again, missing
 		}
 	}
@@ -125,8 +131,9 @@ func (f *Forge) SetStatus(ctx context.Context, commit string, s forge.Status) er
 // states are those of Gitea's statuses. A forge.Status has no state for a warning. A warning counts as a failure,
 // not as pending: nothing waits for it.
 var states = map[sdk.StatusState]forge.StatusState{
-	sdk.StatusPending: forge.StatusPending, sdk.StatusSuccess: forge.StatusSuccess, sdk.StatusFailure: forge.StatusFailure,
-	sdk.StatusError: forge.StatusError, sdk.StatusWarning: forge.StatusFailure,
+	sdk.StatusPending: forge.StatusPending, sdk.StatusSuccess: forge.StatusSuccess,
+	sdk.StatusFailure: forge.StatusFailure,
+	sdk.StatusError:   forge.StatusError, sdk.StatusWarning: forge.StatusFailure,
 }
 
 // Statuses implements forge.Forge. The library gives the first page alone, and nothing in place of an answer that it
@@ -136,7 +143,8 @@ func (f *Forge) Statuses(ctx context.Context, commit string) ([]forge.Status, er
 	op := "read the statuses of commit " + commit
 	var found []forge.Status
 	for page := 1; page <= forge.MaxStatusPages; page++ {
-		status, answer, err := f.ask(ctx, http.MethodGet, fmt.Sprintf("commits/%s/status?page=%d&limit=%d", url.PathEscape(commit), page, pageSize), nil)
+		status, answer, err := f.ask(ctx, http.MethodGet,
+			fmt.Sprintf("commits/%s/status?page=%d&limit=%d", url.PathEscape(commit), page, pageSize), nil)
 		failure := forge.Failure{Op: op, Status: status, Need: needRead, Err: err}
 		if err != nil || status != http.StatusOK {
 			failure.Said = message(answer)
@@ -152,7 +160,8 @@ func (f *Forge) Statuses(ctx context.Context, commit string) ([]forge.Status, er
 		}
 		for _, s := range combined.Statuses {
 			if s != nil {
-				found = append(found, forge.Status{Context: s.Context, State: states[s.State], Description: s.Description, URL: s.TargetURL})
+				found = append(found, forge.Status{Context: s.Context, State: states[s.State],
+					Description: s.Description, URL: s.TargetURL})
 			}
 		}
 		if len(combined.Statuses) == 0 {

@@ -18,7 +18,8 @@ func (f *Forge) label(client *sdk.Client, number int64, names []string) error {
 	for _, name := range names {
 		id, ok := known[name]
 		if !ok {
-			made, resp, err := client.CreateLabel(f.repo.Owner, f.repo.Name, sdk.CreateLabelOption{Name: name, Color: "#" + forge.LabelColor})
+			made, resp, err := client.CreateLabel(f.repo.Owner, f.repo.Name,
+				sdk.CreateLabelOption{Name: name, Color: "#" + forge.LabelColor})
 			if err != nil {
 				return f.fail(call{fmt.Sprintf("create the label %q", name), needIssue}, resp, err)
 			}
@@ -26,7 +27,8 @@ func (f *Forge) label(client *sdk.Client, number int64, names []string) error {
 		}
 		ids = append(ids, id)
 	}
-	if _, resp, err := client.AddIssueLabels(f.repo.Owner, f.repo.Name, number, sdk.IssueLabelsOption{Labels: ids}); err != nil {
+	if _, resp, err := client.AddIssueLabels(f.repo.Owner, f.repo.Name, number,
+		sdk.IssueLabelsOption{Labels: ids}); err != nil {
 		return f.fail(call{fmt.Sprintf("label pull request %d", number), needIssue}, resp, err)
 	}
 	return nil
@@ -38,7 +40,8 @@ func (f *Forge) labels(client *sdk.Client) (map[string]int64, error) {
 	known := map[string]int64{}
 	for page := 1; page <= maxPages; page++ {
 		// A user has none, and a token without read:organization sees none: those are made anew in the repository.
-		more, _, err := client.ListOrgLabels(f.repo.Owner, sdk.ListOrgLabelsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: pageSize}})
+		more, _, err := client.ListOrgLabels(f.repo.Owner,
+			sdk.ListOrgLabelsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: pageSize}})
 		if err != nil || len(more) == 0 {
 			break
 		}
@@ -47,7 +50,8 @@ func (f *Forge) labels(client *sdk.Client) (map[string]int64, error) {
 		}
 	}
 	for page := 1; page <= maxPages; page++ {
-		more, resp, err := client.ListRepoLabels(f.repo.Owner, f.repo.Name, sdk.ListLabelsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: pageSize}})
+		more, resp, err := client.ListRepoLabels(f.repo.Owner, f.repo.Name,
+			sdk.ListLabelsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: pageSize}})
 		if err != nil {
 			return nil, f.fail(call{"list labels", needIssue}, resp, err)
 		}

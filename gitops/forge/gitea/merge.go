@@ -36,7 +36,8 @@ func (f *Forge) Merge(ctx context.Context, number int64, m forge.Merge) (forge.M
 		return "", err
 	case pr.State != sdk.StateOpen:
 		return "", &forge.RefusedError{
-			Op: fmt.Sprintf("merge pull request %d", number), Where: f.repo.URL(), Reason: forge.ReasonConflict, Said: "it is merged or closed already",
+			Op: fmt.Sprintf("merge pull request %d", number), Where: f.repo.URL(), Reason: forge.ReasonConflict,
+			Said: "it is merged or closed already",
 		}
 	case pr.Head.Sha != m.Commit:
 		return "", &forge.MovedError{Number: number, Expected: m.Commit, Actual: pr.Head.Sha}
@@ -62,7 +63,8 @@ func (f *Forge) cancel(ctx context.Context, client *sdk.Client, number int64) (o
 	}
 	resp, err := client.CancelScheduledAutoMerge(f.repo.Owner, f.repo.Name, number)
 	if err != nil && (resp == nil || resp.StatusCode != http.StatusNotFound) {
-		return true, f.fail(call{fmt.Sprintf("take back the automatic merge of pull request %d", number), needMerge}, resp, err)
+		return true, f.fail(call{fmt.Sprintf("take back the automatic merge of pull request %d", number), needMerge},
+			resp, err)
 	}
 	return true, nil
 }
@@ -80,7 +82,8 @@ func (f *Forge) mayMerge(client *sdk.Client, method forge.Method) error {
 		return fmt.Errorf("merge: no method %q", method)
 	}
 	if !allowed {
-		return &forge.UnsupportedError{Forge: forge.KindGitea, What: "merging by " + string(method), Need: "allow it in the settings of the repository"}
+		return &forge.UnsupportedError{Forge: forge.KindGitea, What: "merging by " + string(method),
+			Need: "allow it in the settings of the repository"}
 	}
 	return nil
 }
@@ -91,9 +94,10 @@ const already forge.Merging = "already"
 // merge asks for it without the library, which does not give what Gitea says when it refuses.
 func (f *Forge) merge(ctx context.Context, number int64, m forge.Merge) (forge.Merging, error) {
 	what := call{fmt.Sprintf("merge pull request %d", number), needMerge}
-	status, answer, err := f.ask(ctx, http.MethodPost, fmt.Sprintf("pulls/%d/merge", number), sdk.MergePullRequestOption{
-		Style: sdk.MergeStyle(m.Method), HeadCommitId: m.Commit, MergeWhenChecksSucceed: m.When == forge.WhenReady,
-	})
+	status, answer, err := f.ask(ctx, http.MethodPost, fmt.Sprintf("pulls/%d/merge", number),
+		sdk.MergePullRequestOption{
+			Style: sdk.MergeStyle(m.Method), HeadCommitId: m.Commit, MergeWhenChecksSucceed: m.When == forge.WhenReady,
+		})
 	if err != nil {
 		return "", f.fail(what, nil, err)
 	}

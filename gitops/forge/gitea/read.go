@@ -23,7 +23,8 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 	if err != nil {
 		return nil, err
 	}
-	options := sdk.ListPullRequestsOptions{ListOptions: sdk.ListOptions{PageSize: pageSize}, State: sdk.StateAll, Sort: "recentupdate"}
+	options := sdk.ListPullRequestsOptions{ListOptions: sdk.ListOptions{PageSize: pageSize}, State: sdk.StateAll,
+		Sort: "recentupdate"}
 	if filter.Open {
 		options.State = sdk.StateOpen
 	}
@@ -55,7 +56,8 @@ func since(t time.Time, pr *sdk.PullRequest) bool {
 
 func matches(pr *sdk.PullRequest, filter forge.Filter) bool {
 	own := pr.Head != nil && pr.Base != nil && pr.Head.RepoID == pr.Base.RepoID && pr.Head.Name != ""
-	return own && (filter.Head == "" || pr.Head.Name == filter.Head) && (filter.Base == "" || pr.Base.Name == filter.Base) && !since(filter.Since, pr)
+	return own && (filter.Head == "" || pr.Head.Name == filter.Head) &&
+		(filter.Base == "" || pr.Base.Name == filter.Base) && !since(filter.Since, pr)
 }
 
 // Get implements forge.Forge.
@@ -74,7 +76,8 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 	}
 	if !matches(pr, forge.Filter{}) {
 		return forge.Details{}, &forge.RefusedError{
-			Op: getting(number), Where: f.repo.URL(), Reason: forge.ReasonNotFound, Said: "it is not from a branch of the repository itself",
+			Op: getting(number), Where: f.repo.URL(), Reason: forge.ReasonNotFound,
+			Said: "it is not from a branch of the repository itself",
 		}
 	}
 	d := forge.Details{PullRequest: pullRequest(pr), Mergeable: pr.State == sdk.StateOpen && pr.Mergeable}
@@ -130,14 +133,15 @@ func (f *Forge) ordered(ctx context.Context, number int64) (ours bool, err error
 	if err != nil {
 		return false, err
 	}
-	err = f.events(ctx, fmt.Sprintf("ask who ordered the merge of pull request %d", number), timeline{number: number}, func(e event) {
-		switch e.Type {
-		case "pull_scheduled_merge":
-			ours = person(e.By, self).Self
-		case "pull_cancel_scheduled_merge":
-			ours = false
-		}
-	})
+	err = f.events(ctx, fmt.Sprintf("ask who ordered the merge of pull request %d", number), timeline{number: number},
+		func(e event) {
+			switch e.Type {
+			case "pull_scheduled_merge":
+				ours = person(e.By, self).Self
+			case "pull_cancel_scheduled_merge":
+				ours = false
+			}
+		})
 	return ours, err
 }
 
@@ -155,13 +159,15 @@ func (f *Forge) events(ctx context.Context, op string, of timeline, visit func(e
 		if !of.since.IsZero() {
 			query.Set("since", of.since.Format(time.RFC3339))
 		}
-		status, answer, err := f.ask(ctx, http.MethodGet, fmt.Sprintf("issues/%d/timeline?%s", of.number, query.Encode()), nil)
+		status, answer, err := f.ask(ctx, http.MethodGet,
+			fmt.Sprintf("issues/%d/timeline?%s", of.number, query.Encode()), nil)
 		if err != nil {
 			return f.fail(what, nil, err)
 		}
 		var events []event
 		if err := json.Unmarshal(answer, &events); err != nil || status != http.StatusOK {
-			return f.client.Fail(forge.Failure{Op: what.op, Need: what.need, Status: status, Said: message(answer), Err: err})
+			return f.client.Fail(forge.Failure{Op: what.op, Need: what.need, Status: status, Said: message(answer),
+				Err: err})
 		}
 		for _, e := range events {
 			visit(e)

@@ -95,7 +95,8 @@ func (f *Forge) unheard(client *sdk.Client, number int64, reviewers []string) ([
 }
 
 func (f *Forge) askFor(client *sdk.Client, number int64, reviewers, teams []string) error {
-	resp, err := client.CreateReviewRequests(f.repo.Owner, f.repo.Name, number, sdk.PullReviewRequestOptions{Reviewers: reviewers, TeamReviewers: teams})
+	resp, err := client.CreateReviewRequests(f.repo.Owner, f.repo.Name, number,
+		sdk.PullReviewRequestOptions{Reviewers: reviewers, TeamReviewers: teams})
 	if err != nil {
 		return f.fail(call{fmt.Sprintf("ask %s for a review", slices.Concat(reviewers, teams)), needWrite}, resp, err)
 	}
@@ -123,7 +124,8 @@ func (f *Forge) unasked(client *sdk.Client, number int64, teams []string) (faile
 }
 
 func (f *Forge) comment(client *sdk.Client, number int64, text string) error {
-	_, resp, err := client.CreateIssueComment(f.repo.Owner, f.repo.Name, number, sdk.CreateIssueCommentOption{Body: text})
+	_, resp, err := client.CreateIssueComment(f.repo.Owner, f.repo.Name, number,
+		sdk.CreateIssueCommentOption{Body: text})
 	if err != nil {
 		return f.fail(call{fmt.Sprintf("comment on pull request %d", number), needIssue}, resp, err)
 	}

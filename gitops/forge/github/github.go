@@ -21,15 +21,19 @@ const (
 
 // What a token needs for what.
 const (
-	needRead   = "the token needs to read pull requests (App or fine-grained: Pull requests, read; classic: repo)"
-	needWrite  = "the token needs to write pull requests (App or fine-grained: Pull requests, write; classic: repo), and its account to write to the repository"
+	needRead  = "the token needs to read pull requests (App or fine-grained: Pull requests, read; classic: repo)"
+	needWrite = "the token needs to write pull requests (App or fine-grained: Pull requests, write; classic: repo), " +
+		"and its account to write to the repository"
 	needIssues = "the token needs Issues, read and write (App or fine-grained; classic: repo)"
-	needTeams  = "the account has to be able to see its teams (App: organization permission Members, read; classic: read:org)"
-	needMerge  = "the token needs Contents, write (App or fine-grained; classic: repo), and its account has to be allowed to merge into the base branch"
+	needTeams  = "the account has to be able to see its teams (App: organization permission Members, read; " +
+		"classic: read:org)"
+	needMerge = "the token needs Contents, write (App or fine-grained; classic: repo), and its account has to be " +
+		"allowed to merge into the base branch"
 	needStatus = "the token needs Commit statuses, write (App or fine-grained; classic: repo:status)"
 	needRepo   = "the token needs to read the repository (App or fine-grained: Contents, read; classic: repo)"
-	needHooks  = "the token needs Webhooks, read (App or fine-grained; classic: admin:repo_hook), and its account to administer the repository"
-	needMeta   = "the token needs Metadata, read"
+	needHooks  = "the token needs Webhooks, read (App or fine-grained; classic: admin:repo_hook), and its account to " +
+		"administer the repository"
+	needMeta = "the token needs Metadata, read"
 )
 
 // Forge is a repository on GitHub.
@@ -46,7 +50,9 @@ var _ forge.Forge = (*Forge)(nil)
 
 // New gives the forge of a repository. It sends no request. Errors: those of forge.NewClient.
 func New(config forge.Config) (*Forge, error) {
-	client, err := forge.NewClient(config, func(token string) (string, string) { return "Authorization", "Bearer " + token })
+	client, err := forge.NewClient(config, func(token string) (string, string) {
+		return "Authorization", "Bearer " + token
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +138,8 @@ func (f *Forge) me(ctx context.Context) (*account, error) {
 
 // SetStatus implements forge.Forge.
 func (f *Forge) SetStatus(ctx context.Context, commit string, s forge.Status) error {
-	status := gh.RepoStatus{State: gh.Ptr(string(s.State)), Context: &s.Context, Description: gh.Ptr(forge.Description(s.Description))}
+	status := gh.RepoStatus{State: gh.Ptr(string(s.State)), Context: &s.Context,
+		Description: gh.Ptr(forge.Description(s.Description))}
 	if s.URL != "" {
 		status.TargetURL = &s.URL
 	}
@@ -145,7 +152,8 @@ func (f *Forge) SetStatus(ctx context.Context, commit string, s forge.Status) er
 
 // states are those of GitHub's statuses.
 var states = map[string]forge.StatusState{
-	"pending": forge.StatusPending, "success": forge.StatusSuccess, "failure": forge.StatusFailure, "error": forge.StatusError,
+	"pending": forge.StatusPending, "success": forge.StatusSuccess, "failure": forge.StatusFailure,
+	"error": forge.StatusError,
 }
 
 // Statuses implements forge.Forge. Check runs are not among them.
@@ -159,7 +167,8 @@ func (f *Forge) Statuses(ctx context.Context, commit string) ([]forge.Status, er
 			return nil, f.fail(call{op, needStatus}, resp, err)
 		}
 		for _, s := range combined.Statuses {
-			found = append(found, forge.Status{Context: s.GetContext(), State: states[s.GetState()], Description: s.GetDescription(), URL: s.GetTargetURL()})
+			found = append(found, forge.Status{Context: s.GetContext(), State: states[s.GetState()],
+				Description: s.GetDescription(), URL: s.GetTargetURL()})
 		}
 		if resp.NextPage == 0 || len(combined.Statuses) == 0 {
 			return forge.SortedStatuses(found), nil

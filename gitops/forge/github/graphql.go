@@ -55,7 +55,8 @@ func (f *Forge) graphql(ctx context.Context, c call, q question, into any) error
 }
 
 func (f *Forge) refused(c call, resp *gh.Response, r refusal) error {
-	e := &forge.RefusedError{Op: c.op, Where: f.repo.URL(), Said: f.client.Said(r.Message), Err: &refusedError{r.Message}}
+	e := &forge.RefusedError{Op: c.op, Where: f.repo.URL(), Said: f.client.Said(r.Message),
+		Err: &refusedError{r.Message}}
 	switch r.Type {
 	case "RATE_LIMITED", "RATE_LIMIT":
 		return f.client.Pause(resp.Response)

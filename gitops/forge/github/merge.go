@@ -15,9 +15,13 @@ import (
 
 const (
 	orderMerge = `mutation($id: ID!, $method: PullRequestMergeMethod!, $commit: GitObjectID!) {
-  enablePullRequestAutoMerge(input: {pullRequestId: $id, mergeMethod: $method, expectedHeadOid: $commit}) { pullRequest { number } }
+  enablePullRequestAutoMerge(input: {pullRequestId: $id, mergeMethod: $method, expectedHeadOid: $commit}) {
+    pullRequest { number }
+  }
 }`
-	cancelMerge = `mutation($id: ID!) { disablePullRequestAutoMerge(input: {pullRequestId: $id}) { pullRequest { number } } }`
+	cancelMerge = `mutation($id: ID!) {
+  disablePullRequestAutoMerge(input: {pullRequestId: $id}) { pullRequest { number } }
+}`
 )
 
 // Merge implements forge.Forge. Where nothing is left to wait for, an automatic merge is done at once.
@@ -42,7 +46,8 @@ func (f *Forge) Merge(ctx context.Context, number int64, m forge.Merge) (forge.M
 		}
 		return forge.Cancelled, nil
 	case pr.GetState() != "open":
-		return "", &forge.RefusedError{Op: merge.op, Where: f.repo.URL(), Reason: forge.ReasonConflict, Said: "it is merged or closed already"}
+		return "", &forge.RefusedError{Op: merge.op, Where: f.repo.URL(), Reason: forge.ReasonConflict,
+			Said: "it is merged or closed already"}
 	case pr.GetHead().GetSHA() != m.Commit:
 		return "", &forge.MovedError{Number: number, Expected: m.Commit, Actual: pr.GetHead().GetSHA()}
 	case m.When == forge.WhenReady && !ready(pr):
@@ -63,13 +68,15 @@ func (f *Forge) mayMerge(ctx context.Context, m forge.Merge) error {
 		return f.fail(call{"look which methods of merging are allowed", needMeta}, resp, err)
 	}
 	allowed, known := map[forge.Method]*bool{
-		forge.MethodMerge: repo.AllowMergeCommit, forge.MethodSquash: repo.AllowSquashMerge, forge.MethodRebase: repo.AllowRebaseMerge,
+		forge.MethodMerge: repo.AllowMergeCommit, forge.MethodSquash: repo.AllowSquashMerge,
+		forge.MethodRebase: repo.AllowRebaseMerge,
 	}[m.Method]
 	switch {
 	case !known:
 		return fmt.Errorf("merge: no method %q", m.Method)
 	case allowed != nil && !*allowed:
-		return &forge.UnsupportedError{Forge: forge.KindGitHub, What: "merging by " + string(m.Method), Need: "allow it in the settings of the repository"}
+		return &forge.UnsupportedError{Forge: forge.KindGitHub, What: "merging by " + string(m.Method),
+			Need: "allow it in the settings of the repository"}
 	case m.When == forge.WhenReady && repo.AllowAutoMerge != nil && !*repo.AllowAutoMerge:
 		return noAutoMerge()
 	}
@@ -163,7 +170,8 @@ func (f *Forge) cancel(ctx context.Context, pr *gh.PullRequest) (ours bool, err 
 		return false, err
 	}
 	var ignored any
-	return true, f.graphql(ctx, call{fmt.Sprintf("take back the automatic merge of pull request %d", pr.GetNumber()), needMerge}, question{
+	return true, f.graphql(ctx, call{fmt.Sprintf("take back the automatic merge of pull request %d", pr.GetNumber()),
+		needMerge}, question{
 		Query: cancelMerge, Variables: map[string]any{"id": pr.GetNodeID()},
 	}, &ignored)
 }

@@ -17,7 +17,8 @@ import (
 
 // List implements forge.Forge.
 func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequest, error) {
-	options := gh.PullRequestListOptions{State: "all", Base: filter.Base, Sort: "created", Direction: "desc", ListOptions: gh.ListOptions{Page: 1, PerPage: pageSize}}
+	options := gh.PullRequestListOptions{State: "all", Base: filter.Base, Sort: "created", Direction: "desc",
+		ListOptions: gh.ListOptions{Page: 1, PerPage: pageSize}}
 	if filter.Open {
 		options.State = "open"
 	}
@@ -81,7 +82,8 @@ func since(t time.Time, pr *gh.PullRequest) bool {
 func matches(pr *gh.PullRequest, filter forge.Filter) bool {
 	head, base := pr.GetHead(), pr.GetBase()
 	own := head.GetRepo().GetID() != 0 && head.GetRepo().GetID() == base.GetRepo().GetID()
-	return own && (filter.Head == "" || head.GetRef() == filter.Head) && (filter.Base == "" || base.GetRef() == filter.Base) && !since(filter.Since, pr)
+	return own && (filter.Head == "" || head.GetRef() == filter.Head) &&
+		(filter.Base == "" || base.GetRef() == filter.Base) && !since(filter.Since, pr)
 }
 
 // Get implements forge.Forge.
@@ -96,7 +98,8 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 	}
 	if !matches(pr, forge.Filter{}) {
 		return forge.Details{}, &forge.RefusedError{
-			Op: getting(number), Where: f.repo.URL(), Reason: forge.ReasonNotFound, Said: "it is not from a branch of the repository itself",
+			Op: getting(number), Where: f.repo.URL(), Reason: forge.ReasonNotFound,
+			Said: "it is not from a branch of the repository itself",
 		}
 	}
 	d := forge.Details{PullRequest: pullRequest(pr)}
@@ -108,7 +111,8 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 	case forge.StateClosed:
 		issue, resp, err := f.api.Issues.Get(ctx, f.repo.Owner, f.repo.Name, int(number))
 		if err != nil {
-			return forge.Details{}, f.fail(call{fmt.Sprintf("ask who closed pull request %d", number), needIssues}, resp, err)
+			return forge.Details{}, f.fail(call{fmt.Sprintf("ask who closed pull request %d", number), needIssues},
+				resp, err)
 		}
 		d.ClosedBy = person(issue.ClosedBy, self)
 	}
@@ -136,7 +140,8 @@ func (f *Forge) approvals(ctx context.Context, number int64, self *account) ([]f
 			return nil, f.fail(call{fmt.Sprintf("list the reviews of pull request %d", number), needRead}, resp, err)
 		}
 		for _, r := range reviews { // the oldest first
-			if state := r.GetState(); r.User != nil && (state == "APPROVED" || state == "CHANGES_REQUESTED" || state == "DISMISSED") {
+			if state := r.GetState(); r.User != nil &&
+				(state == "APPROVED" || state == "CHANGES_REQUESTED" || state == "DISMISSED") {
 				last[r.User.GetID()] = r
 			}
 		}
@@ -175,8 +180,9 @@ func (f *Forge) mayWrite(ctx context.Context, login string) (bool, error) {
 
 func pullRequest(pr *gh.PullRequest) forge.PullRequest {
 	out := forge.PullRequest{
-		Number: int64(pr.GetNumber()), URL: pr.GetHTMLURL(), Title: pr.GetTitle(), Body: pr.GetBody(), State: forge.StateOpen,
-		Head: pr.GetHead().GetRef(), Base: pr.GetBase().GetRef(), HeadCommit: pr.GetHead().GetSHA(),
+		Number: int64(pr.GetNumber()), URL: pr.GetHTMLURL(), Title: pr.GetTitle(), Body: pr.GetBody(),
+		State: forge.StateOpen,
+		Head:  pr.GetHead().GetRef(), Base: pr.GetBase().GetRef(), HeadCommit: pr.GetHead().GetSHA(),
 		Updated: pr.GetUpdatedAt().UTC(), Closed: pr.GetClosedAt().UTC(),
 	}
 	for _, l := range pr.Labels {

@@ -43,7 +43,8 @@ func (f *Forge) create(ctx context.Context, o forge.Opening) (pr forge.PullReque
 		Title: &o.Title, Body: &o.Body, Head: &o.Head, Base: &o.Base,
 	})
 	if err != nil {
-		return pr, status(resp) == http.StatusUnprocessableEntity, f.fail(call{"open a pull request from " + o.Head, needWrite}, resp, err)
+		return pr, status(resp) == http.StatusUnprocessableEntity,
+			f.fail(call{"open a pull request from " + o.Head, needWrite}, resp, err)
 	}
 	return pullRequest(made), false, nil
 }
@@ -63,7 +64,8 @@ func (f *Forge) ask(ctx context.Context, number int64, whom gh.ReviewersRequest)
 		if len(whom.TeamReviewers) > 0 {
 			need += "; " + needTeams
 		}
-		return f.fail(call{fmt.Sprintf("ask %s for a review", slices.Concat(whom.Reviewers, whom.TeamReviewers)), need}, resp, err)
+		return f.fail(call{fmt.Sprintf("ask %s for a review", slices.Concat(whom.Reviewers, whom.TeamReviewers)), need},
+			resp, err)
 	}
 	return nil
 }
@@ -78,14 +80,17 @@ func (f *Forge) label(ctx context.Context, number int64, names []string) error {
 			}
 			continue
 		}
-		_, resp, err = f.api.Issues.CreateLabel(ctx, f.repo.Owner, f.repo.Name, &gh.Label{Name: &name, Color: gh.Ptr(forge.LabelColor)})
-		if err != nil && status(resp) != http.StatusUnprocessableEntity { // somebody did at the same moment; what else it may be, the next answer tells
+		_, resp, err = f.api.Issues.CreateLabel(ctx, f.repo.Owner, f.repo.Name,
+			&gh.Label{Name: &name, Color: gh.Ptr(forge.LabelColor)})
+		// somebody did at the same moment; what else it may be, the next answer tells
+		if err != nil && status(resp) != http.StatusUnprocessableEntity {
 			return f.fail(call{fmt.Sprintf("create the label %q", name), needIssues}, resp, err)
 		}
 	}
 	label := call{fmt.Sprintf("label pull request %d", number), needIssues}
 	// The library sends a bare list, which the document that GitHub publishes does not allow.
-	req, err := f.api.NewRequest(ctx, http.MethodPost, fmt.Sprintf("repos/%s/%s/issues/%d/labels", f.repo.Owner, f.repo.Name, number),
+	req, err := f.api.NewRequest(ctx, http.MethodPost,
+		fmt.Sprintf("repos/%s/%s/issues/%d/labels", f.repo.Owner, f.repo.Name, number),
 		map[string][]string{"labels": names})
 	if err != nil {
 		return f.fail(label, nil, err)
@@ -111,7 +116,8 @@ func (f *Forge) rewrite(ctx context.Context, number int64, title, body string) e
 }
 
 func (f *Forge) comment(ctx context.Context, number int64, text string) error {
-	_, resp, err := f.api.Issues.CreateComment(ctx, f.repo.Owner, f.repo.Name, int(number), &gh.IssueComment{Body: &text})
+	_, resp, err := f.api.Issues.CreateComment(ctx, f.repo.Owner, f.repo.Name, int(number),
+		&gh.IssueComment{Body: &text})
 	if err != nil {
 		return f.fail(call{fmt.Sprintf("comment on pull request %d", number), needIssues}, resp, err)
 	}
@@ -120,7 +126,8 @@ func (f *Forge) comment(ctx context.Context, number int64, text string) error {
 
 func (f *Forge) close(ctx context.Context, number int64) error {
 	what := fmt.Sprintf("close pull request %d", number)
-	pr, resp, err := f.api.PullRequests.Edit(ctx, f.repo.Owner, f.repo.Name, int(number), &gh.PullRequest{State: gh.Ptr("closed")})
+	pr, resp, err := f.api.PullRequests.Edit(ctx, f.repo.Owner, f.repo.Name, int(number),
+		&gh.PullRequest{State: gh.Ptr("closed")})
 	if err != nil {
 		return f.fail(call{what, needWrite}, resp, err)
 	}

@@ -46,8 +46,9 @@ func (f *Forge) Lacks(ctx context.Context, _ bool) []error {
 	var refused *gl.ErrorResponse
 	switch {
 	case err == nil && !slices.Contains(token.Scopes, "api"):
-		lacks = append(lacks, fmt.Errorf("the token has the scopes %q, and needs api to open merge requests and to set statuses",
-			token.Scopes))
+		lacks = append(lacks,
+			fmt.Errorf("the token has the scopes %q, and needs api to open merge requests and to set statuses",
+				token.Scopes))
 	case err != nil && !errors.As(err, &refused):
 		lacks = append(lacks, f.fail(call{"look at the token", needUser}, resp, err))
 	}

@@ -24,7 +24,8 @@ const (
 const (
 	needRead  = "the token needs the scope api, and its account at least the role Reporter"
 	needWrite = "the token needs the scope api, and its account at least the role Developer"
-	needMerge = "the token needs the scope api, and its account has to be allowed to merge into the target branch (protected branches)"
+	needMerge = "the token needs the scope api, and its account has to be allowed to merge into the target branch " +
+		"(protected branches)"
 	needHooks = "the token needs the scope api or read_api, and its account the role Maintainer"
 	needUser  = "the token needs the scope api or read_user"
 )
@@ -45,13 +46,15 @@ var _ forge.Forge = (*Forge)(nil)
 // New gives the forge of a repository. It sends no request. Errors: those of forge.NewClient.
 func New(config forge.Config) (*Forge, error) {
 	// So travel personal, project and group access tokens, and those of OAuth.
-	client, err := forge.NewClient(config, func(token string) (string, string) { return "Authorization", "Bearer " + token })
+	client, err := forge.NewClient(config, func(token string) (string, string) {
+		return "Authorization", "Bearer " + token
+	})
 	if err != nil {
 		return nil, err
 	}
 	// Limits, time and tries are kept by the guarded client and by who asks.
-	api, err := gl.NewAuthSourceClient(gl.Unauthenticated{}, gl.WithBaseURL(config.Repository.API()), gl.WithHTTPClient(client.HTTP),
-		gl.WithoutRetries(), gl.WithCustomLimiter(unlimited{}))
+	api, err := gl.NewAuthSourceClient(gl.Unauthenticated{}, gl.WithBaseURL(config.Repository.API()),
+		gl.WithHTTPClient(client.HTTP), gl.WithoutRetries(), gl.WithCustomLimiter(unlimited{}))
 	if err != nil {
 		return nil, fmt.Errorf("address of the forge: %w", err)
 	}
@@ -177,7 +180,8 @@ func (f *Forge) settings(ctx context.Context, id any) (*gl.Project, error) {
 }
 
 var states = map[forge.StatusState]gl.BuildStateValue{
-	forge.StatusPending: gl.Pending, forge.StatusSuccess: gl.Success, forge.StatusFailure: gl.Failed, forge.StatusError: gl.Failed,
+	forge.StatusPending: gl.Pending, forge.StatusSuccess: gl.Success, forge.StatusFailure: gl.Failed,
+	forge.StatusError: gl.Failed,
 }
 
 // SetStatus implements forge.Forge.
@@ -190,7 +194,8 @@ func (f *Forge) SetStatus(ctx context.Context, commit string, s forge.Status) er
 	if state == "" {
 		return fmt.Errorf("set the status %s of commit %s: no state %q", s.Context, commit, s.State)
 	}
-	options := &gl.SetCommitStatusOptions{State: state, Name: &s.Context, Description: gl.Ptr(forge.Description(s.Description))}
+	options := &gl.SetCommitStatusOptions{State: state, Name: &s.Context,
+		Description: gl.Ptr(forge.Description(s.Description))}
 	if s.URL != "" {
 		options.TargetURL = &s.URL
 	}
@@ -203,11 +208,14 @@ func (f *Forge) SetStatus(ctx context.Context, commit string, s forge.Status) er
 		return refused
 	}
 	// It was so before, which GitLab refuses.
-	now, resp, err := f.api.Commits.GetCommitStatuses(id, commit, &gl.GetCommitStatusesOptions{Name: &s.Context}, gl.WithContext(ctx))
+	now, resp, err := f.api.Commits.GetCommitStatuses(id, commit, &gl.GetCommitStatusesOptions{Name: &s.Context},
+		gl.WithContext(ctx))
 	switch {
 	case err != nil:
 		return f.fail(call{fmt.Sprintf("look at the status %s of commit %s", s.Context, commit), needRead}, resp, err)
-	case slices.ContainsFunc(now, func(c *gl.CommitStatus) bool { return c.Name == s.Context && c.Status == string(state) }):
+	case slices.ContainsFunc(now, func(c *gl.CommitStatus) bool {
+		return c.Name == s.Context && c.Status == string(state)
+	}):
 		return nil
 	}
 	return refused
@@ -215,9 +223,12 @@ func (f *Forge) SetStatus(ctx context.Context, commit string, s forge.Status) er
 
 // says is what a status of GitLab says. One that was skipped, or waits for a person, says nothing yet.
 var says = map[string]forge.StatusState{
-	"created": forge.StatusPending, "waiting_for_resource": forge.StatusPending, "preparing": forge.StatusPending, "pending": forge.StatusPending,
-	"running": forge.StatusPending, "scheduled": forge.StatusPending, "manual": forge.StatusPending, "skipped": forge.StatusPending,
-	"success": forge.StatusSuccess, "failed": forge.StatusFailure, "canceled": forge.StatusError, "canceling": forge.StatusError,
+	"created": forge.StatusPending, "waiting_for_resource": forge.StatusPending, "preparing": forge.StatusPending,
+	"pending": forge.StatusPending,
+	"running": forge.StatusPending, "scheduled": forge.StatusPending, "manual": forge.StatusPending,
+	"skipped": forge.StatusPending,
+	"success": forge.StatusSuccess, "failed": forge.StatusFailure, "canceled": forge.StatusError,
+	"canceling": forge.StatusError,
 }
 
 // Statuses implements forge.Forge. Jobs of pipelines are among them. Where a name has several, of several pipelines,
@@ -246,7 +257,8 @@ func (f *Forge) Statuses(ctx context.Context, commit string) ([]forge.Status, er
 		}
 		var found []forge.Status
 		for name, s := range newest {
-			found = append(found, forge.Status{Context: name, State: says[s.Status], Description: s.Description, URL: s.TargetURL})
+			found = append(found, forge.Status{Context: name, State: says[s.Status], Description: s.Description,
+				URL: s.TargetURL})
 		}
 		return forge.SortedStatuses(found), nil
 	}

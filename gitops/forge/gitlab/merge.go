@@ -83,7 +83,8 @@ func (f *Forge) squash(ctx context.Context, mr *gl.MergeRequest, m forge.Merge) 
 	if mr.Squash == squash {
 		return nil
 	}
-	_, resp, err := f.api.MergeRequests.UpdateMergeRequest(f.project, mr.IID, &gl.UpdateMergeRequestOptions{Squash: &squash}, gl.WithContext(ctx))
+	_, resp, err := f.api.MergeRequests.UpdateMergeRequest(f.project, mr.IID,
+		&gl.UpdateMergeRequestOptions{Squash: &squash}, gl.WithContext(ctx))
 	if err != nil {
 		return f.fail(call{merging(mr.IID), needMerge}, resp, err)
 	}
@@ -100,7 +101,8 @@ func (f *Forge) accept(ctx context.Context, mr *gl.MergeRequest, m forge.Merge) 
 		options.MergeWhenPipelineSucceeds = gl.Ptr(true) //nolint:staticcheck // before 17.11 it was called so
 	}
 	done, resp, err := f.api.MergeRequests.AcceptMergeRequest(f.project, mr.IID, &options, gl.WithContext(ctx))
-	if err != nil && status(resp) == http.StatusMethodNotAllowed && m.When == forge.WhenReady && mr.HeadPipeline == nil && mr.DetailedMergeStatus == "mergeable" {
+	if err != nil && status(resp) == http.StatusMethodNotAllowed && m.When == forge.WhenReady &&
+		mr.HeadPipeline == nil && mr.DetailedMergeStatus == "mergeable" {
 		// Older ones refuse to wait for a pipeline that there is none of.
 		options = gl.AcceptMergeRequestOptions{SHA: options.SHA, Squash: options.Squash}
 		done, resp, err = f.api.MergeRequests.AcceptMergeRequest(f.project, mr.IID, &options, gl.WithContext(ctx))
@@ -155,10 +157,12 @@ func (f *Forge) cancel(ctx context.Context, number int64) (forge.Merging, error)
 		return forge.Cancelled, nil
 	}
 	_, resp, err := f.api.MergeRequests.CancelMergeWhenPipelineSucceeds(f.project, number, gl.WithContext(ctx))
-	if err == nil || status(resp) == http.StatusNotAcceptable || status(resp) == http.StatusMethodNotAllowed { // none was ordered; it is merged or closed
+	// none was ordered; it is merged or closed
+	if err == nil || status(resp) == http.StatusNotAcceptable || status(resp) == http.StatusMethodNotAllowed {
 		return forge.Cancelled, nil
 	}
-	refused := f.fail(call{fmt.Sprintf("take back the automatic merge of merge request %d", number), needMerge}, resp, err)
+	refused := f.fail(call{fmt.Sprintf("take back the automatic merge of merge request %d", number), needMerge}, resp,
+		err)
 	var e *forge.RefusedError
 	if errors.As(refused, &e) && status(resp) == http.StatusUnauthorized {
 		e.Reason, e.Need = forge.ReasonForbidden, needMerge

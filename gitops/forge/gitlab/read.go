@@ -19,7 +19,8 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 		return nil, err
 	}
 	options := gl.ListProjectMergeRequestsOptions{
-		State: gl.Ptr("all"), OrderBy: gl.Ptr("created_at"), Sort: gl.Ptr("desc"), ListOptions: gl.ListOptions{Page: 1, PerPage: pageSize},
+		State: gl.Ptr("all"), OrderBy: gl.Ptr("created_at"), Sort: gl.Ptr("desc"),
+		ListOptions: gl.ListOptions{Page: 1, PerPage: pageSize},
 	}
 	if filter.Open {
 		options.State = gl.Ptr("opened")
@@ -72,7 +73,8 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 	}
 	if !own(&mr.BasicMergeRequest) {
 		return forge.Details{}, &forge.RefusedError{
-			Op: getting(number), Where: f.repo.URL(), Reason: forge.ReasonNotFound, Said: "it is not from a branch of the project itself",
+			Op: getting(number), Where: f.repo.URL(), Reason: forge.ReasonNotFound,
+			Said: "it is not from a branch of the project itself",
 		}
 	}
 	d := forge.Details{PullRequest: pullRequest(&mr.BasicMergeRequest)}

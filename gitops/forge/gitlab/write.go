@@ -45,7 +45,8 @@ func (f *Forge) create(ctx context.Context, o forge.Opening) (pr forge.PullReque
 		Title: &o.Title, Description: gl.Ptr(inert(o.Body)), SourceBranch: &o.Head, TargetBranch: &o.Base,
 	}, gl.WithContext(ctx))
 	if err != nil {
-		return pr, status(resp) == http.StatusConflict, f.fail(call{"open a merge request from " + o.Head, needWrite}, resp, err)
+		return pr, status(resp) == http.StatusConflict, f.fail(call{"open a merge request from " + o.Head, needWrite},
+			resp, err)
 	}
 	return pullRequest(&made.BasicMergeRequest), false, nil
 }
@@ -106,7 +107,8 @@ func (f *Forge) review(ctx context.Context, number int64, logins []string, again
 			all = append(all, id)
 		}
 	}
-	mr, resp, err := f.api.MergeRequests.UpdateMergeRequest(f.project, number, &gl.UpdateMergeRequestOptions{ReviewerIDs: &all}, gl.WithContext(ctx))
+	mr, resp, err := f.api.MergeRequests.UpdateMergeRequest(f.project, number,
+		&gl.UpdateMergeRequestOptions{ReviewerIDs: &all}, gl.WithContext(ctx))
 	if err != nil {
 		return append(failed, f.fail(call{asking(strings.Join(known, " ")), needWrite}, resp, err))
 	}
@@ -158,7 +160,8 @@ func (f *Forge) createLabel(ctx context.Context, name string) error {
 	if status(resp) != http.StatusNotFound {
 		return f.fail(call{fmt.Sprintf("look for the label %q", name), needRead}, resp, err)
 	}
-	_, resp, err = f.api.Labels.CreateLabel(f.project, &gl.CreateLabelOptions{Name: &name, Color: gl.Ptr("#" + forge.LabelColor)}, gl.WithContext(ctx))
+	_, resp, err = f.api.Labels.CreateLabel(f.project,
+		&gl.CreateLabelOptions{Name: &name, Color: gl.Ptr("#" + forge.LabelColor)}, gl.WithContext(ctx))
 	if err != nil && status(resp) != http.StatusConflict { // somebody did at the same moment
 		return f.fail(call{fmt.Sprintf("create the label %q", name), needRead}, resp, err)
 	}
@@ -170,7 +173,8 @@ func (f *Forge) comment(ctx context.Context, number int64, text string) error {
 	if err != nil {
 		return err
 	}
-	_, resp, err := f.api.Notes.CreateMergeRequestNote(id, number, &gl.CreateMergeRequestNoteOptions{Body: gl.Ptr(inert(text))}, gl.WithContext(ctx))
+	_, resp, err := f.api.Notes.CreateMergeRequestNote(id, number,
+		&gl.CreateMergeRequestNoteOptions{Body: gl.Ptr(inert(text))}, gl.WithContext(ctx))
 	if err != nil {
 		return f.fail(call{fmt.Sprintf("comment on merge request %d", number), needRead}, resp, err)
 	}
@@ -183,7 +187,8 @@ func (f *Forge) close(ctx context.Context, number int64) error {
 	if err != nil {
 		return err
 	}
-	mr, resp, err := f.api.MergeRequests.UpdateMergeRequest(id, number, &gl.UpdateMergeRequestOptions{StateEvent: gl.Ptr("close")}, gl.WithContext(ctx))
+	mr, resp, err := f.api.MergeRequests.UpdateMergeRequest(id, number,
+		&gl.UpdateMergeRequestOptions{StateEvent: gl.Ptr("close")}, gl.WithContext(ctx))
 	if err != nil {
 		return f.fail(call{what, needWrite}, resp, err)
 	}

@@ -67,7 +67,8 @@ func trimGraphQL(text []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%d of %d types are there", len(kept), want)
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "# Some of GitHub's GraphQL schema, taken from %s (MIT) by make github-api. Do not edit.\n\n", graphQLVersion)
+	fmt.Fprintf(&out, "# Some of GitHub's GraphQL schema, taken from %s (MIT) by make github-api. Do not edit.\n\n",
+		graphQLVersion)
 	formatter.NewFormatter(&out).FormatSchemaDocument(&ast.SchemaDocument{Definitions: kept})
 	return out.Bytes(), nil
 }

@@ -73,7 +73,8 @@ func trimOpenAPI(text []byte) ([]byte, error) {
 	return indented(map[string]any{
 		"openapi": t.document["openapi"], "components": components, "paths": paths,
 		"info": map[string]any{
-			"title":   "Some operations of GitHub's REST API, taken from " + openAPIVersion + " (MIT) by make github-api. Do not edit.",
+			"title": "Some operations of GitHub's REST API, taken from " + openAPIVersion +
+				" (MIT) by make github-api. Do not edit.",
 			"version": t.document["info"].(map[string]any)["version"],
 		},
 	})
@@ -142,7 +143,8 @@ func (t *trimmer) object(v map[string]any) (any, error) {
 // isResponse says that an object is an answer without a body.
 func isResponse(v map[string]any) bool {
 	_, described := v["description"].(string)
-	return described && v["schema"] == nil && v["type"] == nil && v["in"] == nil && v["operationId"] == nil && v["properties"] == nil &&
+	return described && v["schema"] == nil && v["type"] == nil && v["in"] == nil && v["operationId"] == nil &&
+		v["properties"] == nil &&
 		v["allOf"] == nil && v["anyOf"] == nil && v["oneOf"] == nil
 }
 
