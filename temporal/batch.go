@@ -153,8 +153,10 @@ func (p *Pool) startBatch(ctx context.Context, on rollout.Subject, start rollout
 	case errors.As(err, &started):
 		return nil
 	case errors.As(err, &busy) && busy.Cause == enumspb.RESOURCE_EXHAUSTED_CAUSE_CONCURRENT_LIMIT:
-		// The server counts before it looks at the ID: what runs may be this job itself.
-		if s.readBatch(ctx, start.Job.JobID).State == rollout.BatchRunning {
+		// The server counts before it looks at the ID, and may count one that has ended just now: what runs may be
+		// this job itself.
+		switch s.readBatch(ctx, start.Job.JobID).State {
+		case rollout.BatchRunning, rollout.BatchCompleted, rollout.BatchFailed:
 			return nil
 		}
 		return fmt.Errorf("%w: %w", rollout.ErrBatchBusy, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,7 +19,9 @@ import (
 // a time.
 type crowd struct {
 	*scene
-	most    int
+	most int
+	// mu guards routing and calls: groups are raised while others are observed.
+	mu      sync.Mutex
 	routing map[rollout.Name]rollout.RoutingConfig
 	// target is the build that all want.
 	target string
@@ -68,6 +71,8 @@ func (c *crowd) Read(ctx context.Context) (rollout.World, error) {
 }
 
 func (c *crowd) Observe(_ context.Context, _ v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	o := rollout.Observation{At: c.now, Exists: rollout.Yes, Routing: c.routing[ask.Deployment], ManagerIdentity: "rampart/default",
 		Stuck: rollout.Stuck{Unattributed: rollout.Counted(0), Problems: rollout.Counted(0)}}
 	for _, id := range []string{"old", c.target} {
@@ -134,6 +139,8 @@ func (c *crowd) write(record *rollout.Record, f rollout.FileChange) {
 }
 
 func (c *crowd) Raise(_ context.Context, on rollout.Subject, call rollout.RoutingCall) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	to, step := c.routing[on.Deployment], call.Steps[len(call.Steps)-1]
 	if step.Kind == rollout.SetCurrent {
 		to = rollout.RoutingConfig{Current: step.BuildID, CurrentChangedAt: c.now}

@@ -54,9 +54,10 @@ func (s *slow) LooksAt(string) bool { return s.hang }
 func TestSlowRepositoryHoldsNoLoweringUp(t *testing.T) {
 	s := &slow{scene: newScene(t), lowers: make(chan struct{})}
 	r := s.reconciler()
-	r.Source, r.History, r.Router, r.Patience = s, s, s, 10*time.Millisecond
+	r.Source, r.History, r.Router = s, s, s
 	r.JudgeFor = func(rollout.EnvironmentWorld) Judge { return s }
 	s.once(r)
+	r.Patience = 10 * time.Millisecond // from now on: the scene's Commit changes what a lowering reads
 	s.ready()
 	s.hang = true
 	s.obs.Routing = rollout.RoutingConfig{HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: s.now}

@@ -53,7 +53,7 @@ func TestKubectlApplies(t *testing.T) {
 	stop() // until the status of v1, which is ready, was seen not to count
 	waits := documented(t, "console", "spec-digest")
 	d.roll("v2")
-	d.server.Kubectl(t, "", "wait", "-n", "payments", "twd/checkout", "--timeout=1s", "--for=condition=Ready")
+	d.server.Kubectl(t, "", "wait", "-n", "payments", "twd/checkout", "--timeout="+patience.String(), "--for=condition=Ready")
 	said, err := d.command(strings.ReplaceAll(waits, "10m", "1s"), "origin/main").CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(said), "timed out waiting for the condition on temporalworkerdeployments/checkout")

@@ -20,7 +20,10 @@ func TestTemporalDownInMidRamp(t *testing.T) {
 	w.start()
 	w.pushSpec("add checkout", specText{image: "app:v1"})
 	w.awaitReady("app:v1")
-	w.pushSpec("v2", specText{image: "app:v2", strategy: "{strategy: Progressive, steps: [{rampPercentage: 10, pauseDuration: 3s}, {rampPercentage: 50, pauseDuration: 1s}]%s}"})
+	steps := func(pause string) specText {
+		return specText{image: "app:v2", strategy: "{strategy: Progressive, steps: [{rampPercentage: 10, pauseDuration: " + pause + "}, {rampPercentage: 50, pauseDuration: 1s}]%s}"}
+	}
+	w.pushSpec("v2", steps("1h"))
 	w.eventually("10%", func() bool { return slices.Contains(w.calls(), "ramp v2 10") })
 	w.server.Outage()
 	w.awaitReason("TemporalStateFetchFailed")
@@ -29,6 +32,7 @@ func TestTemporalDownInMidRamp(t *testing.T) {
 		require.Contains(t, w.manifest(w.build(image)), "replicas: 1", "everything is kept")
 	}
 	w.server.Restore()
+	w.pushSpec("not so long", steps("1s"))
 	w.awaitReady("app:v2")
 	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 50", "current v2"}, w.calls())
 }

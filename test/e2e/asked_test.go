@@ -61,7 +61,7 @@ func TestPolicyAsksInADirectEnvironment(t *testing.T) {
 	w.eventually("v2 ramps", func() bool { return len(w.calls()) == 2 })
 	require.Equal(t, []string{"current v1", "ramp v2 10"}, w.calls())
 
-	p = w.awaitPull(r, "at 50%")
+	p = w.awaitProposed(r, "at 50%")
 	_, _, err = r.person.Client(t).DeleteRepoBranch(r.Owner, r.Name, proposalBranch)
 	require.NoError(t, err)
 	w.awaitReason("ManualHold")
@@ -109,7 +109,7 @@ func TestAutomaticMerge(t *testing.T) {
 	w.pushSpec("v2", specText{image: "app:v2"})
 	merged("at 10%")
 
-	p := w.awaitPull(r, "at 50%")
+	p := w.awaitProposed(r, "at 50%")
 	theirs := r.Commit(t, r.person, giteatest.Commit{Branch: proposalBranch, Path: "NOTES.md", Text: "wait for me\n"})
 	w.eventually("it is told", func() bool { return strings.Contains(w.statusOf(r, theirs), "success: it has commits of others") })
 	pass(theirs)
@@ -166,7 +166,7 @@ func TestRollbackMeetsAMerge(t *testing.T) {
 	w, r, b := reviewed(t, "Step")
 	w.pushSpec("v2", specText{image: "app:v2"})
 	w.merge(r, w.awaitPull(r, "at 10%"), sdk.MergeStyleSquash)
-	p := w.awaitPull(r, "at 50%")
+	p := w.awaitProposed(r, "at 50%")
 	b.stop()
 	w.merge(r, p, sdk.MergeStyleMerge)
 	require.InDelta(t, 50, w.routing().Desired.Ramping.Percentage, 0, "as the merge left it")

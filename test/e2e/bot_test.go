@@ -74,13 +74,17 @@ func (w *world) once(more ...string) string {
 	for try := 1; ; try++ {
 		out, err := w.command(binary, w.runArgs(append([]string{"--once"}, more...)...)...).CombinedOutput()
 		rows.note(w.t, string(out))
-		slow := strings.Contains(string(out), "could not be read from Temporal") || strings.Contains(string(out), "context deadline exceeded")
-		if err != nil && try < 10 && slow {
+		if err != nil && try < 10 && slowly(string(out)) {
 			continue
 		}
 		require.NoError(w.t, err, "rampart run --once: %s", out)
 		return string(out)
 	}
+}
+
+// slowly reports whether a bot says that its machine, or Temporal, was too slow for it.
+func slowly(said string) bool {
+	return strings.Contains(said, "could not be read from Temporal") || strings.Contains(said, "context deadline exceeded")
 }
 
 // forgetCache makes the next process start with nothing.

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/gittest"
@@ -154,9 +153,7 @@ func TestAnotherTemporalNamespace(t *testing.T) {
 	require.Contains(t, w.manifest(v2), "value: "+other.Name()+"\n")
 	require.Contains(t, w.manifest(v2), second.Address())
 	require.Zero(t, namesake.Counts()["DescribeWorkerDeployment"], "the old namespace is looked for where it is")
-	left, err := w.ns.Service().DescribeWorkerDeployment(t.Context(), &workflowservice.DescribeWorkerDeploymentRequest{Namespace: w.ns.Name(), DeploymentName: deployment})
-	require.NoError(t, err)
-	require.Empty(t, left.GetWorkerDeploymentInfo().GetVersionSummaries())
+	require.Empty(t, w.listed())
 	w.repo.Fsck()
 }
 

@@ -23,6 +23,9 @@ func (w *world) pullsAsked(r *review) []string {
 	w.t.Helper()
 	var out []string
 	for _, p := range slices.Backward(w.pulls(r, sdk.StateAll)) {
+		if w.closedByDeletion(r, p) {
+			continue
+		}
 		became := string(p.State)
 		if p.HasMerged {
 			became = "merged"
@@ -38,7 +41,7 @@ func (w *world) awaitProposed(r *review, title string) *sdk.PullRequest {
 	w.t.Helper()
 	p := w.awaitPull(r, title)
 	w.eventually("all is done about "+p.Title, func() bool {
-		p = w.pull(r, p.Index)
+		p = w.lookAt(r, p)
 		list, _, err := r.person.Client(w.t).ListStatuses(r.Owner, r.Name, p.Head.Sha, sdk.ListStatusesOption{})
 		require.NoError(w.t, err)
 		return strings.Contains(w.repo.Files(p.Head.Sha)[w.dir()+"/routing.yaml"], p.HTMLURL) && len(list) > 0
@@ -109,7 +112,7 @@ func TestKilledWhileItIsReviewed(t *testing.T) {
 	testneed.Long(t)
 	random, r := chance(t), new(review)
 	names, crowd := many(3, "v1", "v2")
-	w := newWorld(t, crowd, onGitea(r))
+	w := newWorld(t, crowd, toTheEnd(r))
 	like := specText{strategy: oneStep, sunset: "scaledownDelay: 1h, deleteDelay: 1h"}
 	w.pushSpecs("three", specsOf(names, "v1", like))
 	first := w.start()
@@ -141,6 +144,7 @@ func TestKilledWhileItIsReviewed(t *testing.T) {
 func (w *world) mergeWhatWaits(r *review) {
 	w.t.Helper()
 	for _, p := range w.pulls(r, sdk.StateOpen) {
+		p = w.lookAt(r, p)
 		// One that the bot is about to bring up to date may be refused: it is there the next time.
 		ok, _, err := r.person.Client(w.t).MergePullRequest(r.Owner, r.Name, p.Index, sdk.MergePullRequestOption{Style: sdk.MergeStyleSquash, Title: p.Title, HeadCommitId: p.Head.Sha})
 		if !ok {

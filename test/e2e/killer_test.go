@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -40,14 +41,35 @@ type killer struct {
 // behindKiller is onGitea with a killer before it. People get there without.
 func behindKiller(k *killer, r *review) option {
 	return func(w *world) {
-		onGitea(r)(w)
-		gitea, err := url.Parse(r.URL())
-		require.NoError(w.t, err)
 		k.w, k.tried, k.kills = w, map[string]int{}, map[string]int{}
-		pass := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: gitea.Scheme, Host: gitea.Host})
-		server := httptest.NewServer(k.before(pass))
-		w.t.Cleanup(server.Close)
-		w.url, w.tend = server.URL+gitea.Path+".git", k.tend
+		w.behind(r, k.before)
+		w.tend = k.tend
+	}
+}
+
+// behind is onGitea with something before it.
+func (w *world) behind(r *review, before func(gitea http.Handler) http.Handler) {
+	w.t.Helper()
+	onGitea(r)(w)
+	gitea, err := url.Parse(r.URL())
+	require.NoError(w.t, err)
+	pass := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: gitea.Scheme, Host: gitea.Host})
+	server := httptest.NewServer(before(pass))
+	w.t.Cleanup(server.Close)
+	w.url = server.URL + gitea.Path + ".git"
+}
+
+// toTheEnd is onGitea, where what a bot asked for comes to its end, also when the bot is killed meanwhile. A Gitea
+// itself ends its git with the connection, which can leave a lock for ever.
+func toTheEnd(r *review) option {
+	return func(w *world) {
+		w.behind(r, func(gitea http.Handler) http.Handler {
+			return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+				ctx, end := context.WithCancel(context.WithoutCancel(req.Context())) // a proxy asks the connection itself where none can end
+				defer end()
+				gitea.ServeHTTP(rw, req.WithContext(ctx))
+			})
+		})
 	}
 }
 

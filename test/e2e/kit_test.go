@@ -507,14 +507,21 @@ func (w *world) botCommits() []string {
 const subject = "rampart(default): " + deployment + ": "
 
 // shortSubjects are botCommits without what is the same in all, and without those that only tell of states: whether
-// these are commits of their own depends on when Temporal says so. Nor is StaleFacts among them: a busy machine may be
-// too slow to read all task queues in time, which is said, and decides nothing.
+// these are commits of their own depends on when Temporal says so. Nor are those that a busy machine, too slow to read
+// Temporal in time, makes: they say so, and decide nothing, and then the state before is said again.
 func (w *world) shortSubjects() []string {
 	var out []string
+	slow := false
 	for _, s := range w.botCommits() {
 		s = strings.TrimPrefix(s, subject)
-		if !strings.HasPrefix(s, "status: ") && !strings.HasPrefix(s, "StaleFacts: ") {
-			out = append(out, s)
+		switch {
+		case strings.HasPrefix(s, "status: "):
+		case strings.HasPrefix(s, "StaleFacts: "), strings.HasPrefix(s, "TemporalStateFetchFailed: "):
+			slow = true
+		case slow && len(out) > 0 && out[len(out)-1] == s:
+			slow = false
+		default:
+			out, slow = append(out, s), false
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,6 +61,8 @@ func TestWorkersLeftBehind(t *testing.T) {
 	require.Equal(t, 1, told())
 
 	again := stuck()
+	w.eventually("Temporal knows of it", func() bool { return slices.Contains(w.listed(), v1) })
+	w.pushSpec("a look", specText{image: "app:v2", extra: "# looked at once more"})
 	w.eventually("v1 is left behind again", func() bool { return len(left()) == 1 })
 	require.False(t, left()[0].RemovedAt.IsZero())
 	require.Regexp(t, v1+`: removed from Git \S+ ago, still polling\n`+

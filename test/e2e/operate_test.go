@@ -186,11 +186,11 @@ func TestRollbackThatGitNeverHeardOf(t *testing.T) {
 func TestHoldAndResume(t *testing.T) {
 	w := newWorld(t)
 	w.start()
-	fast := "{strategy: Progressive, steps: [{rampPercentage: 10, pauseDuration: 3s}, {rampPercentage: 50, pauseDuration: 1s}]%s}"
-	w.ramping(fast)
+	w.ramping(slowSteps)
 	require.True(t, w.say("hold", "--reason", "lunch").Changed)
 	w.awaitReason("ManualHold")
 	require.False(t, w.say("hold").Changed)
+	w.pushSpec("quickly", specText{image: "app:v2", strategy: "{strategy: Progressive, steps: [{rampPercentage: 10, pauseDuration: 1s}, {rampPercentage: 50, pauseDuration: 1s}]%s}"})
 	at := len(w.calls())
 	w.settle()
 	require.Len(t, w.calls(), at, "nothing is raised")

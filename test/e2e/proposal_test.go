@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,8 @@ import (
 type review struct {
 	giteatest.Repository
 	bot, person giteatest.User
+	// unmergeable is since when a pull request cannot be merged, by its number.
+	unmergeable map[int64]time.Time
 }
 
 const proposalBranch = "rampart/default/" + deployment
@@ -33,6 +36,7 @@ func onGitea(r *review) option {
 		r.person, r.bot = s.User(w.t, "ada"), s.User(w.t, "bot")
 		r.Repository = s.Repository(w.t, r.person.Login)
 		r.Collaborators(w.t, r.bot)
+		r.unmergeable = map[int64]time.Time{}
 		token := filepath.Join(w.t.TempDir(), "token")
 		require.NoError(w.t, os.WriteFile(token, []byte(r.bot.Token+"\n"), 0o600))
 		w.repo = gittest.OpenRepo(w.t, r.Dir())
@@ -107,17 +111,48 @@ func (w *world) awaitBuild(image string) string {
 // that failed there again with the next push, and not before.
 const stuck = time.Minute
 
-// merge merges as a person, who looks at the pull request first: one that Gitea left unchecked is checked by that.
+// lookAt is pull, as a person looks who wants to merge it: one that Gitea left unchecked is checked by that, and one that
+// it closed for a branch of its name that was deleted before is the one that the bot opened in its place.
+func (w *world) lookAt(r *review, p *sdk.PullRequest) *sdk.PullRequest {
+	w.t.Helper()
+	p = w.pull(r, p.Index)
+	if w.closedByDeletion(r, p) {
+		for _, other := range w.pulls(r, sdk.StateOpen) {
+			if other.Title == p.Title {
+				p = w.pull(r, other.Index)
+			}
+		}
+	}
+	since, unmergeable := r.unmergeable[p.Index]
+	switch {
+	case p.Mergeable:
+		delete(r.unmergeable, p.Index)
+	case !unmergeable:
+		r.unmergeable[p.Index] = time.Now()
+	case time.Since(since) > stuck:
+		w.push("have it checked again", map[string]string{"checked-again": time.Now().String()})
+		delete(r.unmergeable, p.Index)
+	}
+	return p
+}
+
+// closedByDeletion reports whether Gitea closed a pull request for a deletion of its branch. Gitea looks at the branch's
+// name alone, and not at once, so that it can be the next pull request of a branch that is there again.
+func (w *world) closedByDeletion(r *review, p *sdk.PullRequest) bool {
+	w.t.Helper()
+	if p.State != sdk.StateClosed || p.HasMerged {
+		return false
+	}
+	var list []struct{ Type string } // the client library cannot read those that have labels
+	r.person.Get(w.t, fmt.Sprintf("repos/%s/%s/issues/%d/timeline", r.Owner, r.Name, p.Index), &list)
+	return slices.ContainsFunc(list, func(c struct{ Type string }) bool { return c.Type == "delete_branch" })
+}
+
 func (w *world) merge(r *review, p *sdk.PullRequest, style sdk.MergeStyle) {
 	w.t.Helper()
-	refused, since := "", time.Now()
+	refused := ""
 	w.eventually("merged", func() bool {
-		if p = w.pull(r, p.Index); p.Mergeable {
-			since = time.Now()
-		} else if time.Since(since) > stuck {
-			w.push("have it checked again", map[string]string{"checked-again": time.Now().String()})
-			since = time.Now()
-		}
+		p = w.lookAt(r, p)
 		ok, _, err := r.person.Client(w.t).MergePullRequest(r.Owner, r.Name, p.Index, sdk.MergePullRequestOption{Style: style, Title: p.Title})
 		if err == nil && ok {
 			return true
@@ -168,7 +203,7 @@ func TestStepsAreProposedAndMerged(t *testing.T) {
 		{"ramp shop/checkout to " + v2 + " at 50%", sdk.MergeStyleRebase, []string{"current v1", "ramp v2 10", "ramp v2 50"}},
 		{"promote shop/checkout to " + v2, sdk.MergeStyleMerge, []string{"current v1", "ramp v2 10", "ramp v2 50", "current v2"}},
 	} {
-		p := w.awaitPull(r, step.title)
+		p := w.awaitProposed(r, step.title)
 		require.Equal(t, r.bot.Login, p.Poster.UserName)
 		require.Equal(t, "main", p.Base.Ref)
 		require.Equal(t, proposalBranch, p.Head.Ref)
@@ -275,7 +310,7 @@ func TestPersonPushesToTheProposal(t *testing.T) {
 	testneed.Long(t)
 	w, r, _ := reviewed(t, "Step")
 	w.pushSpec("v2", specText{image: "app:v2"})
-	p := w.awaitPull(r, "at 10%")
+	p := w.awaitProposed(r, "at 10%")
 	theirs := r.Commit(t, r.person, giteatest.Commit{Branch: proposalBranch, Path: "NOTES.md", Text: "looked at the dashboards\n"})
 	w.settle()
 	require.Equal(t, theirs, w.repo.Tip(proposalBranch))
@@ -284,7 +319,7 @@ func TestPersonPushesToTheProposal(t *testing.T) {
 	require.Equal(t, []string{"current v1", "ramp v2 10"}, w.calls())
 	require.Equal(t, "looked at the dashboards\n", w.repo.Files("main")["NOTES.md"])
 
-	p = w.awaitPull(r, "at 50%") // on the same branch, which Gitea keeps after a squash
+	p = w.awaitProposed(r, "at 50%") // on the same branch, which Gitea keeps after a squash
 	r.Commit(t, r.person, giteatest.Commit{Branch: proposalBranch, Path: "MORE.md", Text: "rather not\n"})
 	w.close(r, p)
 	w.awaitReason("ManualHold")

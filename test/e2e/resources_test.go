@@ -55,9 +55,9 @@ func (w *world) versionFiles(revision string) []string {
 // commitOf is the bot's commit with a subject.
 func (w *world) commitOf(short string) string {
 	w.t.Helper()
-	for _, line := range strings.Split(w.repo.Git("log", "--format=%H|%an|%s", w.branch), "\n") {
-		hash, rest, _ := strings.Cut(line, "|")
-		if buildSuffix.ReplaceAllString(rest, "$1") == "rampart|"+subject+short {
+	for _, commit := range strings.Split(w.repo.Git("log", "-z", "--format=%H|%an|%b", w.branch), "\x00") {
+		hash, rest, _ := strings.Cut(commit, "|")
+		if rest = buildSuffix.ReplaceAllString(rest, "$1"); strings.HasPrefix(rest, "rampart|") && strings.Contains(rest+"\n", "\n  "+short+"\n") {
 			return hash
 		}
 	}

@@ -3,7 +3,9 @@ package e2e
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/workflowservice/v1"
@@ -106,10 +108,13 @@ func TestCurrentVersionSetByHand(t *testing.T) {
 // version is set aside and named. A version that somebody deletes is removed, and one that Git never knew is forgotten.
 func TestDeletionsByOthers(t *testing.T) {
 	w, cart := newWorldWithCart(t)
+	var comes sync.Once
 	w.ns.BeforeForward(func(_ string, request proto.Message) {
 		if r, ok := request.(*workflowservice.DeleteWorkerDeploymentVersionRequest); ok && r.GetDeploymentVersion().GetDeploymentName() == w.id() {
-			for id := r.GetDeploymentVersion().GetBuildId(); t.Context().Err() == nil && !w.polls(t.Context(), id); {
-				w.poll(t.Context(), id)
+			id := r.GetDeploymentVersion().GetBuildId()
+			comes.Do(func() { w.stray(id) })
+			for t.Context().Err() == nil && !w.polls(t.Context(), id) {
+				<-time.After(20 * time.Millisecond)
 			}
 		}
 	})

@@ -206,6 +206,12 @@ DISABLE_REGISTRATION = true
 MAX_RESPONSE_ITEMS = 50
 [queue]
 TYPE = channel
+; In these each item is once. Of a channel one can be taken out before it is noted as being in, and is then never in
+; again: a pull request is never found mergeable.
+[queue.pr_patch_checker]
+TYPE = level
+[queue.pr_auto_merge]
+TYPE = level
 [indexer]
 ISSUE_INDEXER_TYPE = db
 [session]

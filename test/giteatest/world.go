@@ -2,7 +2,9 @@ package giteatest
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -52,6 +54,21 @@ func (u User) NewToken(tb testing.TB, scopes ...sdk.AccessTokenScope) string {
 func (u User) Client(tb testing.TB) *sdk.Client {
 	tb.Helper()
 	return u.server.client(tb, u.Token)
+}
+
+// Get reads JSON of the API below /api/v1, which the client library cannot read.
+func (u User) Get(tb testing.TB, path string, into any) {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, u.server.URL+"/api/v1/"+path, nil)
+	check(tb, err)
+	req.Header.Set("Authorization", "token "+u.Token)
+	resp, err := http.DefaultClient.Do(req)
+	check(tb, err)
+	defer func() { check(tb, resp.Body.Close()) }()
+	if resp.StatusCode != http.StatusOK {
+		tb.Fatalf("GET %s: HTTP %s", path, resp.Status)
+	}
+	check(tb, json.NewDecoder(resp.Body).Decode(into))
 }
 
 // Admin does what no user may.

@@ -75,7 +75,7 @@ func (s *Server) configure(tb testing.TB, targets string) {
 	binary := find(tb)
 	dir := tb.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("global: {scrape_interval: 100ms, scrape_timeout: 100ms}\n"+
+	text := fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s}\n"+
 		"scrape_configs: [{job_name: test, %s}]\n", targets)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		tb.Fatal(err)

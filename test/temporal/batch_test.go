@@ -98,11 +98,9 @@ func TestBatchesEndWorkflows(t *testing.T) {
 			require.Equal(t, rollout.Counted(3), open)
 
 			require.NoError(t, e.startBatch(b))
-			// Once more, as after an answer that was lost. The server says that there is this job already, or, if it
-			// was quick to list it as one that runs, that it runs as many as it takes. Either way there is one.
-			if err := e.startBatch(b); err != nil {
-				require.ErrorIs(t, err, rollout.ErrBatchBusy)
-			}
+			// Once more, as after an answer that was lost. The server says that there is this job already, or, as long
+			// as it lists it as one that runs, that it runs as many as it takes.
+			require.NoError(t, e.startBatch(b))
 			job := e.awaitBatch(b)
 			require.Empty(t, cmp.Diff(rollout.BatchJob{JobID: b.Job.JobID, State: rollout.BatchCompleted, Total: 3, Done: 3}, job,
 				cmpopts.IgnoreFields(rollout.BatchJob{}, "StartedAt", "EndedAt")))
@@ -166,7 +164,7 @@ func TestBatchMoves(t *testing.T) {
 
 func TestBatchWaitsForOthers(t *testing.T) {
 	e := newEnv(t, set(dynamicconfig.BatcherRPS, 1))
-	e.stranded(5)
+	e.stranded(30) // so that it takes half a minute
 	_, err := e.Service.StartBatchOperation(e.Ctx, &workflowservice.StartBatchOperationRequest{Namespace: e.NS.Name(), JobId: "cleanup", Reason: "test",
 		VisibilityQuery: pinnedTo("v1"), Operation: &workflowservice.StartBatchOperationRequest_SignalOperation{
 			SignalOperation: &batchpb.BatchOperationSignal{Signal: "nudge", Identity: "someone"}}})

@@ -30,7 +30,7 @@ func TestScopes(t *testing.T) {
 	require.Equal(t, w.person.Login, d.ClosedBy.Login)
 	pr, err := f.Open(t.Context(), forge.Opening{Title: "t", Head: "third", Base: "main", Labels: []string{"l"}, Reviewers: []string{w.person.Login}})
 	require.NoError(t, err)
-	w.await(pr.Number, mergeable)
+	w.awaitMergeable(pr.Number)
 	require.NoError(t, f.SetStatus(t.Context(), pr.HeadCommit, forge.Status{Context: "c", State: forge.StatusSuccess}))
 	require.NoError(t, f.Update(t.Context(), pr.Number, forge.Change{Title: "u", Body: "b", Label: []string{"m"}, Comment: "c"}))
 	_, err = f.Merge(t.Context(), pr.Number, forge.Merge{When: forge.WhenReady, Method: forge.MethodMerge, Commit: pr.HeadCommit})

@@ -99,7 +99,20 @@ func (w *world) await(number int64, what func(forge.Details) bool) forge.Details
 	}
 }
 
-func mergeable(d forge.Details) bool { return d.Mergeable }
+// awaitMergeable waits until Gitea has found no conflict. A check of Gitea's that failed is only made again after
+// another push.
+func (w *world) awaitMergeable(number int64) {
+	w.Helper()
+	again := time.Now().Add(patience / 4)
+	w.await(number, func(d forge.Details) bool {
+		if !d.Mergeable && time.Now().After(again) {
+			at := time.Now().String()
+			w.repo.Commit(w, w.person, giteatest.Commit{Branch: "main", Path: "checked-again " + at, Text: at})
+			again = time.Now().Add(patience / 4)
+		}
+		return d.Mergeable
+	})
+}
 
 // close closes it as somebody.
 func (w *world) close(by giteatest.User, number int64) {
