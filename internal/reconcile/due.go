@@ -59,20 +59,15 @@ func (r *Reconciler) forgetGone(tip reading) {
 func (r *Reconciler) split(env rollout.EnvironmentWorld, shared *resync.Shared,
 	hash resync.ConnectionHash) (due []*rollout.Known, resting []*resync.Row) {
 	name, now := env.Environment.Name, r.Now()
+	walk := r.resync.Walk(name)
 	for _, k := range env.Known {
 		key := resync.Key{Env: name, Name: k.Deployment}
-		if r.running.has(key) {
+		if r.running.has(key) || r.Lister != nil && r.failures[key] == nil && walk.Rests(k, shared, hash, now) {
 			continue
-		}
-		if r.Lister != nil && r.failures[key] == nil {
-			if row := r.resync.Resting(key, k, shared, hash, now); row != nil {
-				resting = append(resting, row)
-				continue
-			}
 		}
 		due = append(due, k)
 	}
-	return due, resting
+	return due, walk.End()
 }
 
 // moved gives the resting worker deployments whose traffic or pods moved.

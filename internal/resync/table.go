@@ -24,6 +24,8 @@ func jittered(n rollout.Name) time.Duration {
 // Table is the resync table. The zero Table has no rows: all are due. It is used by one goroutine at a time.
 type Table struct {
 	rows map[Key]*Row
+	// walked are the rows of an environment in the order of the last Walk.
+	walked map[string][]*Row
 	// waiting are the worker deployments that a cycle had no time for, since when.
 	waiting map[Key]time.Time
 	// lists are those of the Temporal namespaces that rows are in.
@@ -62,6 +64,8 @@ type Row struct {
 	list   *list
 	// with is the list in which its traffic had not moved.
 	with *rollout.Listing
+	// gone says that it is not in the table any more.
+	gone bool
 }
 
 // Pods is what was asked of the cluster for a decision, and the answer.
@@ -97,17 +101,58 @@ func (r *Row) same(k *rollout.Known, shared *Shared, hash ConnectionHash) bool {
 	return true
 }
 
-// Resting gives the row of a worker deployment that is at rest until Temporal or the cluster says that it moved; nil:
-// it is due, by Git or by its time. The next AskLists asks for the list of its Temporal namespace.
-func (t *Table) Resting(key Key, k *rollout.Known, shared *Shared, hash ConnectionHash, now time.Time) *Row {
-	r := t.rows[key]
+// Walk looks at the worker deployments of an environment one after the other. A row that comes in the same place as in
+// the walk before is found without looking for it: of 10 000 that rest, that is three quarters of the time of a cycle
+// in which nothing changed.
+type Walk struct {
+	table         *Table
+	env           string
+	before, found []*Row
+}
+
+// Walk begins one, and End ends it.
+func (t *Table) Walk(env string) *Walk {
+	before := t.walked[env]
+	return &Walk{table: t, env: env, before: before, found: make([]*Row, 0, len(before))}
+}
+
+// End gives the rows of all that were found at rest, in their order, which is the one of the next walk.
+func (w *Walk) End() []*Row {
+	if w.table.walked == nil {
+		w.table.walked = map[string][]*Row{}
+	}
+	w.table.walked[w.env] = w.found
+	return w.found
+}
+
+// Rests reports whether a worker deployment is at rest until Temporal or the cluster says that it moved. Else it is
+// due, by Git or by its time. The next AskLists asks for the list of its Temporal namespace.
+func (w *Walk) Rests(k *rollout.Known, shared *Shared, hash ConnectionHash, now time.Time) bool {
+	r := w.row(k)
 	if r == nil || !r.same(k, shared, hash) || !now.Before(r.Until) {
-		return nil
+		return false
 	}
 	if r.list == nil || r.list.dropped {
-		r.list = t.list(connectionOf(k), hash, r.TemporalNamespace)
+		r.list = w.table.list(connectionOf(k), hash, r.TemporalNamespace)
 	}
 	r.list.used = true
+	w.found = append(w.found, r)
+	return true
+}
+
+func (w *Walk) row(k *rollout.Known) *Row {
+	for len(w.before) > 0 && w.before[0].gone {
+		w.before = w.before[1:]
+	}
+	var r *Row
+	if len(w.before) > 0 && w.before[0].known == k {
+		r = w.before[0]
+	} else {
+		r = w.table.rows[Key{Env: w.env, Name: k.Deployment}]
+	}
+	if r != nil && len(w.before) > 0 && w.before[0] == r {
+		w.before = w.before[1:]
+	}
 	return r
 }
 
@@ -125,6 +170,7 @@ func (t *Table) Settle(key Key, row Row, now time.Time) {
 	if t.rows == nil {
 		t.rows = map[Key]*Row{}
 	}
+	t.Drop(key)
 	t.rows[key] = &row
 }
 
@@ -136,7 +182,12 @@ func (r *Row) restUntil(at time.Time) {
 }
 
 // Drop makes a worker deployment due.
-func (t *Table) Drop(key Key) { delete(t.rows, key) }
+func (t *Table) Drop(key Key) {
+	if r := t.rows[key]; r != nil {
+		r.gone = true
+		delete(t.rows, key)
+	}
+}
 
 // Wait notes that a cycle had no time for a worker deployment.
 func (t *Table) Wait(key Key, now time.Time) {
@@ -158,7 +209,12 @@ func (t *Table) Served(key Key) { delete(t.waiting, key) }
 func (t *Table) Forget(gone func(Key) bool, there int) {
 	maps.DeleteFunc(t.waiting, func(key Key, _ time.Time) bool { return gone(key) })
 	if len(t.rows) > there { // else it is not worth a look at all
-		maps.DeleteFunc(t.rows, func(key Key, _ *Row) bool { return gone(key) })
+		t.walked = nil
+		for key := range t.rows {
+			if gone(key) {
+				t.Drop(key)
+			}
+		}
 	}
 }
 

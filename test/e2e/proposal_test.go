@@ -111,8 +111,8 @@ func (w *world) awaitBuild(image string) string {
 // that failed there again with the next push, and not before.
 const stuck = time.Minute
 
-// lookAt is pull, as a person looks who wants to merge it: one that Gitea left unchecked is checked by that, and one that
-// it closed for a branch of its name that was deleted before is the one that the bot opened in its place.
+// lookAt is pull, as a person looks who wants to merge it: one that Gitea left unchecked is checked by that, and one
+// that it closed for a branch of its name that was deleted before is the one that the bot opened in its place.
 func (w *world) lookAt(r *review, p *sdk.PullRequest) *sdk.PullRequest {
 	w.t.Helper()
 	p = w.pull(r, p.Index)
@@ -136,8 +136,8 @@ func (w *world) lookAt(r *review, p *sdk.PullRequest) *sdk.PullRequest {
 	return p
 }
 
-// closedByDeletion reports whether Gitea closed a pull request for a deletion of its branch. Gitea looks at the branch's
-// name alone, and not at once, so that it can be the next pull request of a branch that is there again.
+// closedByDeletion reports whether Gitea closed a pull request for a deletion of its branch. Gitea looks at the
+// branch's name alone, and not at once, so that it can be the next pull request of a branch that is there again.
 func (w *world) closedByDeletion(r *review, p *sdk.PullRequest) bool {
 	w.t.Helper()
 	if p.State != sdk.StateClosed || p.HasMerged {
