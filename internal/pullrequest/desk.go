@@ -494,11 +494,3 @@ func (l *look) end(ctx context.Context, f *file, e ending) error {
 	f.ended = e.pull.Number
 	return nil
 }
-
-// because gives the reason of where a worker deployment stands: one of a few words of our own, no text of others.
-func because(status *v1alpha1.WorkerDeploymentStatus) string {
-	if status == nil || len(status.Conditions) == 0 {
-		return ""
-	}
-	return " The worker deployment is at: " + status.Conditions[0].Reason + "."
-}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/forge"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -197,4 +198,12 @@ func (l *look) over(ctx context.Context, was gitops.Proposed, pull forge.PullReq
 		was.Theirs = by.Self
 	}
 	return was, nil
+}
+
+// because gives the reason of where a worker deployment stands: one of a few words of our own, no text of others.
+func because(status *v1alpha1.WorkerDeploymentStatus) string {
+	if status == nil || len(status.Conditions) == 0 {
+		return ""
+	}
+	return " The worker deployment is at: " + status.Conditions[0].Reason + "."
 }
