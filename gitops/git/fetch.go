@@ -215,6 +215,8 @@ func (m *Mirror) uploadRequest(caps *capability.List, r request) (*packp.UploadP
 	if !r.have.IsZero() {
 		req.Haves = []Hash{r.have}
 	}
+	// Deltas on an offset: go-git finds what each is on in a table of all of a pack.
+	req.Capabilities.Delete(capability.OFSDelta)
 	set := []capability.Capability{capability.NoProgress}
 	if r.filter != "" {
 		set = append(set, capability.Filter)

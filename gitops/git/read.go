@@ -6,7 +6,6 @@ import (
 	"io"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
 // Bounds of what is read of one object, in bytes. The object of a folder with some hundred thousand files in it is
@@ -83,13 +82,13 @@ func (s *store) timesEmptied() int {
 
 // readPacked reads an object that is on disk. Errors: *damageError where the disk is not as it should be.
 func (s *store) readPacked(h Hash, w want) (data []byte, err error) {
-	err = s.packs.use(func(on *filesystem.Storage) error {
-		o, err := on.EncodedObject(plumbing.AnyObject, h)
+	err = s.packs.use(func(on openPacks) error {
+		o, err := on.object(h)
 		switch {
 		case errors.Is(err, plumbing.ErrObjectNotFound):
 			return &MissingObjectError{Hash: h, kind: w.kind}
 		case err != nil:
-			return &damageError{err}
+			return err
 		case o.Type() != w.kind:
 			return unlessDamaged(o, h, otherKind(o.Type(), w.kind))
 		case o.Size() > w.most && !w.cut: // go-git does not inflate a large object before it is read

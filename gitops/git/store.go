@@ -7,13 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"path/filepath"
-	"strings"
 	"sync"
 
-	"github.com/go-git/go-billy/v5"
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/storage/filesystem"
@@ -83,7 +80,7 @@ func (l limits) within(memory int64) limits {
 }
 
 func newStore(dir string, l limits) *store {
-	return &store{dir: dir, limits: l, packs: newPacks(dir, l.cache), fresh: map[Hash]obj{}}
+	return &store{dir: dir, limits: l, packs: newPacks(filepath.Join(dir, packDir), l.cache), fresh: map[Hash]obj{}}
 }
 
 // cacheSize is how much of what is read is kept, in bytes.
@@ -92,50 +89,6 @@ func (s *store) cacheSize() int64 {
 		return s.limits.rest
 	}
 	return s.limits.cache
-}
-
-// packsOnly is the folder of a mirror, which has no loose objects. go-git looks for one first whenever it is asked
-// whether it has an object.
-type packsOnly struct{ billy.Filesystem }
-
-// Open implements billy.Basic.
-func (f packsOnly) Open(name string) (billy.File, error) {
-	if isLoose(name) {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-	}
-	return f.Filesystem.Open(name)
-}
-
-// mostListings is how often a folder is listed in which files get their names meanwhile.
-const mostListings = 1000
-
-// ReadDir implements billy.Dir. A file that gets its name meanwhile is there under the other one when it is looked at:
-// go-billy takes that for an error, and go-git this one for a folder without any packs.
-func (f packsOnly) ReadDir(dir string) ([]fs.FileInfo, error) {
-	for try := 1; ; try++ {
-		files, err := f.Filesystem.ReadDir(dir)
-		if !errors.Is(err, fs.ErrNotExist) || try == mostListings {
-			return files, err
-		}
-		if _, gone := f.Stat(dir); gone != nil {
-			return nil, err
-		}
-	}
-}
-
-// Chmod implements billy.Chmod, by which go-git makes packs read-only.
-func (f packsOnly) Chmod(name string, mode fs.FileMode) error {
-	if c, ok := f.Filesystem.(billy.Chmod); ok {
-		return c.Chmod(name, mode)
-	}
-	return nil
-}
-
-// isLoose says whether a path is where Git keeps one object by itself: objects, two digits of its name, the others.
-func isLoose(name string) bool {
-	const digits = 2 * len(Hash{})
-	rest, found := strings.CutPrefix(filepath.ToSlash(name), "objects/")
-	return found && len(rest) == digits+1 && rest[2] == '/'
 }
 
 // forget gives up objects that were read and what their packs' indexes were made into, to be read again when they are
@@ -184,7 +137,12 @@ func (s *store) has(h Hash) bool {
 	if _, ok := s.inMemory(h); ok {
 		return true
 	}
-	return s.packs.use(func(on *filesystem.Storage) error { return on.HasEncodedObject(h) }) == nil
+	has := false
+	_ = s.packs.use(func(on openPacks) error { // where they cannot be opened, nothing is there
+		has = on.with(h) != nil
+		return nil
+	})
+	return has
 }
 
 // lacking are those of the objects that are not there, each once.
@@ -193,16 +151,19 @@ func (s *store) lacking(hashes []Hash) []Hash {
 	defer s.mu.Unlock()
 	var out []Hash
 	seen := map[Hash]bool{}
-	_ = s.packs.use(func(on *filesystem.Storage) error {
+	look := func(on openPacks) error {
 		for _, h := range hashes {
-			if _, ok := s.inMemory(h); ok || seen[h] || h == emptyTree || on.HasEncodedObject(h) == nil {
+			if _, ok := s.inMemory(h); ok || seen[h] || h == emptyTree || on.with(h) != nil {
 				continue
 			}
 			seen[h] = true
 			out = append(out, h)
 		}
 		return nil
-	})
+	}
+	if s.packs.use(look) != nil { // they cannot be opened
+		_ = look(nil)
+	}
 	return out
 }
 

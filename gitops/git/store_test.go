@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"net/http"
 	"os"
@@ -18,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
@@ -177,12 +175,6 @@ func TestNoLooseObjectIsLookedFor(t *testing.T) {
 	require.NoError(t, s.writePack(bytes.NewReader(pack.data)))
 	require.Equal(t, loose.hash.String(), gittest.OpenRepo(t, dir).GitInput([]byte("loose"), "hash-object", "-w", "--stdin"))
 	require.Equal(t, []Hash{loose.hash}, s.lacking([]Hash{here.hash, loose.hash}))
-	for name, is := range map[string]bool{
-		"objects/" + strings.Repeat("a", 2) + "/" + strings.Repeat("b", 38): true, "objects/pack/" + strings.Repeat("b", 36): false,
-		"refs/aa/" + strings.Repeat("b", 38): false, "objects/pack/pack-" + strings.Repeat("b", 40) + ".idx": false, "objects": false,
-	} {
-		require.Equal(t, is, isLoose(name), name)
-	}
 }
 
 func BenchmarkLacking(b *testing.B) {
@@ -246,36 +238,39 @@ func TestReceivedInMemory(t *testing.T) {
 	}
 }
 
-// A file that gets its name while a folder is listed must not make the folder look empty: go-git would take all
-// that is in the packs for missing.
-func TestListingWhileFilesGetTheirNames(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "there"), nil, 0o600))
-	stop, stopped := make(chan struct{}), make(chan error, 1)
-	go func() {
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				stopped <- nil
-				return
-			default:
+// An index that is another pack's, and a pack that ends before what its index says: both are damage, and never objects
+// that are missing on the server too.
+func TestDamagedPacks(t *testing.T) {
+	objs := []obj{newObj(plumbing.BlobObject, []byte("one")), newObj(plumbing.BlobObject, []byte("two"))}
+	for name, damage := range map[string]func(stems []string) error{
+		"an index of another pack": func(stems []string) error {
+			data, err := os.ReadFile(stems[0] + ".idx")
+			return errors.Join(err, os.WriteFile(stems[1]+".idx", data, 0o600))
+		},
+		"a pack that ends":        func(stems []string) error { return os.Truncate(stems[0]+".pack", packHeader) },
+		"a pack without an index": func(stems []string) error { return os.Remove(stems[0] + ".idx") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			require.NoError(t, createLayout(dir, "file:///x"))
+			s := newStore(dir, defaultLimits)
+			var stems []string
+			for _, o := range objs {
+				p, err := encodePack([]obj{o})
+				require.NoError(t, err)
+				require.NoError(t, s.writePack(bytes.NewReader(p.data)))
+				stems = append(stems, filepath.Join(dir, packDir, "pack-"+p.sum().String()))
 			}
-			if err := writeWhole(dir, fmt.Sprint("pack-", i%10), nil); err != nil {
-				stopped <- err
-				return
+			for _, stem := range stems {
+				require.NoError(t, errors.Join(os.Chmod(stem+".pack", 0o600), os.Chmod(stem+".idx", 0o600)))
 			}
-		}
-	}()
-	fsys := packsOnly{osfs.New(dir, osfs.WithBoundOS())}
-	for range 2000 {
-		files, err := fsys.ReadDir("/")
-		require.NoError(t, err)
-		require.True(t, slices.ContainsFunc(files, func(f fs.FileInfo) bool { return f.Name() == "there" }))
+			require.NoError(t, damage(stems))
+			_, err := s.read(objs[0].hash, anyBlob)
+			var corrupt *CorruptObjectError
+			require.ErrorAs(t, err, &corrupt)
+			require.ErrorAs(t, s.damage(), &corrupt)
+		})
 	}
-	close(stop)
-	require.NoError(t, <-stopped)
-	_, err := fsys.ReadDir("none")
-	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
 // What is forgotten is read again, also while others read, and what is only in memory stays.
