@@ -320,7 +320,7 @@ fuzz: ## each fuzz target for FUZZTIME
 	  done; done
 
 # How many random worlds make soak plays, of which make test plays a hundred: a seventh from each start. SEED=0 is another
-# seed each time. From 5000 worlds on, it also requires that they came by every row and every place to die.
+# seed each time. From 2000 worlds on, it also requires that they came by every row and every place to die.
 WORLDS ?= 100000
 SEED   ?= 0
 .PHONY: soak

@@ -71,10 +71,10 @@ var kinds = []rollout.ActionKind{
 
 // What a run of many worlds has to come by.
 const (
-	manyWorlds   = 5_000
-	middleEvents = 200 // of the world in the middle
-	perRow       = 50
-	perDeath     = 10
+	manyWorlds   = 2_000
+	middleEvents = 150 // of the world in the middle
+	perRow       = 10
+	perDeath     = 1
 )
 
 // check requires of a long run that every row decided often, and that the bot died everywhere with every action.
