@@ -64,7 +64,7 @@ type Reconciler struct {
 	rested int
 }
 
-// MaxTries bounds how often a cycle starts over while others push to the branch.
+// MaxTries bounds how often a cycle tries to commit for an environment while others push to the branch.
 const MaxTries = 8
 
 // Cycle runs one cycle. The bot runs one every --interval, when a webhook arrives, when a decision is due, and at once
@@ -82,17 +82,19 @@ const MaxTries = 8
 //   - due finds those that need a look: their files changed in Git, their traffic changed in Temporal, their time
 //     came, or they are in the middle of a rollout. It groups them by environment and Temporal namespace.
 //   - assess observes Temporal, metrics and pods, and decides by the spec, the record and the policies, all groups
-//     concurrently. It lowers traffic at once, and has Temporal delete versions that Git does not need any more.
+//     concurrently. It lowers traffic at once, and has Temporal delete versions that Git, as it was read, does not
+//     need any more.
 //   - commit writes record, manifests and status, with one commit for each environment: what all of its groups decided
 //     that are done, late ones of earlier cycles too.
-//   - raise moves traffic up, and starts gates and batch jobs.
+//   - raise moves traffic up. It starts gates, which are workflows that test a version, and batch jobs, which signal,
+//     move or end the workflows of one.
 //
 // Lowering comes before the commit: the version that gets the traffic back is still in Git and still runs, and a broken
 // build must not keep its traffic while Git is slow. Where the commit then fails, or the bot dies, the next cycle sees
-// in Temporal that traffic is lower, knows a retreat of its own (docs/decisions/0004), and records it. Raising comes
-// after the commit, so that traffic never rises to what Git does not show. Where a raise does not follow its commit,
-// because a call failed, what was observed grew too old or the bot died, Git is ahead, and the next cycle decides on
-// new observations whether to raise or to correct Git.
+// in Temporal that traffic is lower, and that the bot itself lowered it (docs/decisions/0004), and records it. Raising
+// comes after the commit, so that traffic never rises to what Git does not show. Where a raise does not follow its
+// commit, because a call failed, what was observed grew too old or the bot died, Git is ahead of Temporal. The next
+// cycle decides on new observations whether to raise, or to record what Temporal has.
 //
 // A cycle waits for its groups, and for its raises, no longer than Groups says: 5 seconds in the bot. Where the calls
 // of a Temporal namespace hang, the cycle goes on with the other groups and commits what they decided. The late group
@@ -167,7 +169,7 @@ func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, a assessed
 		case err == nil:
 			r.propose(ctx, env, committed, report)
 			return tip, nil
-		case errors.Is(err, errProposed): // a pull request in place of the commit: all waits for that
+		case errors.Is(err, errProposed): // the branch is protected: the commit waits in a pull request, and all with it
 			return tip, nil
 		case !errors.Is(err, rollout.ErrMoved):
 			return tip, err
