@@ -57,13 +57,16 @@ func TestIdle(t *testing.T) {
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
-	quiet := w.botCommits()
-	for i := range 20 {
-		switch i {
-		case 5:
-			w.push("unrelated", map[string]string{"README.md": "hello\n"})
-		case 10:
-			w.push("a comment", map[string]string{"policies/own.rego": "# Says nothing.\n" + policy})
+	pushes := map[int]func(){
+		5:  func() { w.push("unrelated", map[string]string{"README.md": "hello\n"}) },
+		10: func() { w.push("a comment", map[string]string{"policies/own.rego": "# Says nothing.\n" + policy}) },
+	}
+	quiet, slow, i := w.botCommits(), false, 0
+	for tries := 0; i < 20; tries++ {
+		require.Less(t, tries, 60, "cycles, most of which could not read all of Temporal in time")
+		if push := pushes[i]; push != nil {
+			push()
+			delete(pushes, i)
 		}
 		w.forgetCache()
 		bin := binary
@@ -71,10 +74,15 @@ func TestIdle(t *testing.T) {
 			bin = newer
 		}
 		out, err := w.command(bin, w.runArgs("--once")...).CombinedOutput()
-		if !strings.Contains(string(out), "could not be read from Temporal") {
-			require.NoError(t, err, "cycle %d: %s", i, out)
+		// A busy machine may be too slow to read Temporal in time: the bot commits that it was, and what it reads next.
+		before := slow
+		if slow = strings.Contains(string(out), "could not be read from Temporal"); slow || before {
+			quiet = w.botCommits()
+			continue
 		}
+		require.NoError(t, err, "cycle %d: %s", i, out)
 		require.Equal(t, quiet, w.botCommits(), "cycle %d", i)
+		i++
 	}
 }
 
