@@ -33,15 +33,15 @@ func (b *Bell) Ring() {
 }
 
 // Wait waits for a time at most, less if the bell rings or was rung since the last Wait. One that rings too often wakes
-// every two seconds. It says whether the bell was what woke, and fails only when the context ends.
-func (b *Bell) Wait(ctx context.Context, most time.Duration) (rung bool, err error) {
+// every two seconds. The error is the context's.
+func (b *Bell) Wait(ctx context.Context, most time.Duration) error {
 	end := time.NewTimer(most)
 	defer end.Stop()
 	select {
 	case <-ctx.Done():
-		return false, ctx.Err()
+		return ctx.Err()
 	case <-end.C:
-		return false, nil
+		return nil
 	case <-b.rung:
 	}
 	turn := b.limit.Reserve()
@@ -49,10 +49,10 @@ func (b *Bell) Wait(ctx context.Context, most time.Duration) (rung bool, err err
 	defer slow.Stop()
 	select {
 	case <-ctx.Done():
-		return true, ctx.Err()
+		return ctx.Err()
 	case <-end.C:
 		turn.Cancel()
 	case <-slow.C:
 	}
-	return true, nil
+	return nil
 }

@@ -115,7 +115,7 @@ func (p *botProcess) answer(r botRequest) botAnswer {
 	case r.Do == "listen":
 		a.Hook, err = p.listen()
 	case r.Do == "react":
-		if _, err = p.bell.Wait(context.Background(), time.Minute); err == nil {
+		if err = p.bell.Wait(context.Background(), time.Minute); err == nil {
 			err = p.cycle(&a, false)
 		}
 	case r.Do == "plan":

@@ -165,8 +165,9 @@ type loop struct {
 	*cmdutil.App
 	bot      *rememberingBot
 	interval time.Duration
-	// bell is what a webhook rings.
-	bell *webhook.Bell
+	// bell wakes the loop before its interval: webhooks ring it, and groups that end late. hooked says that a webhook did.
+	bell   *webhook.Bell
+	hooked atomic.Bool
 	// branches are those that the last cycle looked at, nil before the first one.
 	branches atomic.Pointer[[]string]
 	// told are the states that were logged last.
@@ -189,8 +190,7 @@ func (l *loop) run(ctx context.Context) error {
 	cycles, end := outlive(ctx) // work that a cycle did not wait for goes on after it
 	defer end()
 	defer l.bot.Close()
-	var late atomic.Bool
-	l.bot.Groups.Done = func() { late.Store(true); l.bell.Ring() }
+	l.bot.Groups.Done = l.bell.Ring
 	for ctx.Err() == nil {
 		r, err := l.cycle(cycles)
 		if ctx.Err() != nil {
@@ -204,11 +204,10 @@ func (l *loop) run(ctx context.Context) error {
 		if err == nil {
 			l.bot.Rest(ctx, r)
 		}
-		rung, err := l.bell.Wait(ctx, l.pause(r, err))
-		if err != nil {
+		if err := l.bell.Wait(ctx, l.pause(r, err)); err != nil {
 			break
 		}
-		if desk, ok := l.bot.Proposer.(*pullrequest.Desk); ok && rung && !late.Swap(false) {
+		if desk, ok := l.bot.Proposer.(*pullrequest.Desk); ok && l.hooked.Swap(false) {
 			desk.LookAgain()
 		}
 	}

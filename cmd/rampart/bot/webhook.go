@@ -76,8 +76,14 @@ func (l *loop) listen(ctx context.Context, f webhookFlags,
 // webhooks says what of a repository is listened for.
 func (l *loop) webhooks(repository cmdutil.RepositoryFlags) webhook.Config {
 	return webhook.Config{Repository: git.PathAtServer(repository.URL), Proposals: gitops.PullRequestBranches(),
-		Watched: func(branch string) bool { return l.watched(branch, repository.Branch) }, Ring: l.bell.Ring,
+		Watched: func(branch string) bool { return l.watched(branch, repository.Branch) }, Ring: l.hook,
 		Now: l.Now}
+}
+
+// hook wakes the loop, which then asks the forge about pull requests too.
+func (l *loop) hook() {
+	l.hooked.Store(true)
+	l.bell.Ring()
 }
 
 // watch notes the branches of a cycle's world.

@@ -24,7 +24,9 @@ func TestPullRequestsThatAreListenedFor(t *testing.T) {
 	for branch, want := range map[string]int{
 		rollout.ProposalBranch("prod", checkout): http.StatusAccepted, gitops.OutputBranch("prod"): http.StatusAccepted, "feature": http.StatusOK,
 	} {
-		config := (&loop{App: &cmdutil.App{Now: time.Now}, bell: webhook.NewBell()}).webhooks(cmdutil.RepositoryFlags{URL: "https://git.example.com/team/workers.git", Branch: "main"})
+		l := &loop{App: &cmdutil.App{Now: time.Now}, bell: webhook.NewBell()}
+		l.bell.Ring() // by a group that ended late, just before
+		config := l.webhooks(cmdutil.RepositoryFlags{URL: "https://git.example.com/team/workers.git", Branch: "main"})
 		config.Log = slog.New(slog.DiscardHandler)
 		handler, err := webhook.NewHandler(t.Context(), config)
 		require.NoError(t, err)
@@ -34,6 +36,7 @@ func TestPullRequestsThatAreListenedFor(t *testing.T) {
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, request)
 		require.Equal(t, want, answer.Code, branch)
+		require.Equal(t, want == http.StatusAccepted, l.hooked.Load(), "the forge is asked again about %s", branch)
 	}
 }
 
