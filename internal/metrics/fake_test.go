@@ -163,33 +163,27 @@ func many(n int) []metrics.Ask {
 }
 
 // TestHanging: a server that hangs costs 200 worker deployments one time-out, then nothing for a while, and one
-// time-out again.
+// time-out again. A few queries at once take one time-out together.
 func TestHanging(t *testing.T) {
-	const timeout = 400 * time.Millisecond
+	const timeout = time.Second
 	var asked atomic.Int64
 	c := client(t, metrics.Config{Address: hanging(t, &asked, always).URL, Timeout: timeout})
-	call := func() (took time.Duration, queries int64) {
-		start, before := time.Now(), asked.Load()
+	call := func() (queries int64) {
+		before := asked.Load()
 		for i, facts := range c.Facts(t.Context(), many(200)) {
 			require.Equal(t, map[string]rollout.Fact{"m": {MaxAge: time.Minute, Source: fmt.Sprintf("prometheus: sum(x%d)", i),
-				Error: "query m: not asked again: no answer within 400ms"}}, facts, "the words do not tell who was tried")
+				Error: "query m: not asked again: no answer within 1s"}}, facts, "the words do not tell who was tried")
 		}
-		return time.Since(start), asked.Load() - before
+		return asked.Load() - before
 	}
-	took, queries := call()
-	require.Less(t, took, 2*timeout)
-	require.LessOrEqual(t, queries, int64(4))
-	took, queries = call()
-	require.Less(t, took, timeout/2)
-	require.Zero(t, queries)
+	require.LessOrEqual(t, call(), int64(4))
+	require.Zero(t, call())
 	time.Sleep(timeout/2 + 50*time.Millisecond)
-	took, queries = call()
-	require.GreaterOrEqual(t, took, timeout)
-	require.Less(t, took, 2*timeout)
-	require.NotZero(t, queries)
+	start := time.Now()
+	require.NotZero(t, call())
+	require.GreaterOrEqual(t, time.Since(start), timeout)
 	time.Sleep(timeout/2 + 50*time.Millisecond)
-	_, queries = call()
-	require.Zero(t, queries, "the second pause is longer")
+	require.Zero(t, call(), "the second pause is longer")
 }
 
 // TestBackAgain: a server that was away is asked again, and one answer is enough for all to be asked.
