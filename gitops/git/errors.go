@@ -192,7 +192,7 @@ func (e *UnusableObjectError) Error() string {
 
 func (e *UnusableObjectError) Unwrap() error { return e.Err }
 
-// CorruptObjectError says that an object is there and is not what it was: the mirror is damaged.
+// CorruptObjectError says that an object, or the packs that it may be in, cannot be read: the mirror is damaged.
 type CorruptObjectError struct {
 	Hash Hash
 	Err  error

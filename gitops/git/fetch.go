@@ -215,7 +215,7 @@ func (m *Mirror) uploadRequest(caps *capability.List, r request) (*packp.UploadP
 	if !r.have.IsZero() {
 		req.Haves = []Hash{r.have}
 	}
-	// Deltas on an offset: go-git finds what each is on in a table of all of a pack.
+	// To find what a delta on an offset is on, go-git makes a table of all objects of the pack.
 	req.Capabilities.Delete(capability.OFSDelta)
 	set := []capability.Capability{capability.NoProgress}
 	if r.filter != "" {

@@ -100,7 +100,7 @@ func (p pack) writeTo(dir string, objs []obj) error {
 	if _, err := idxfile.NewEncoder(&encoded).Encode(index); err != nil {
 		return err
 	}
-	name := "pack-" + p.sum().String()
+	name := packPrefix + p.sum().String()
 	if err := writeWhole(dir, name+".idx", encoded.Bytes()); err != nil {
 		return err
 	}

@@ -83,6 +83,9 @@ func (p *packs) anew(keep int64, change func() error) error {
 	return errors.Join(errs...)
 }
 
+// packPrefix begins the name of a pack; its checksum follows.
+const packPrefix = "pack-"
+
 // openPacks are the packs of a folder, for one goroutine.
 type openPacks []*packfile.Packfile
 
@@ -96,7 +99,7 @@ func openIn(dir string, keep cache.FileSize) (openPacks, error) {
 	kept, folder := cache.NewObjectLRU(keep), osfs.New(dir, osfs.WithBoundOS())
 	for _, f := range files {
 		stem, isPack := strings.CutSuffix(f.Name(), ".pack")
-		if !isPack || strings.HasPrefix(stem, temporary) {
+		if !isPack || !strings.HasPrefix(stem, packPrefix) {
 			continue
 		}
 		p, err := openPack(folder, stem, kept)
@@ -117,7 +120,7 @@ func openPack(folder billy.Filesystem, stem string, kept cache.Object) (*packfil
 	if err := errors.Join(idxfile.NewDecoder(encoded).Decode(index), encoded.Close()); err != nil {
 		return nil, err
 	}
-	if of := "pack-" + plumbing.Hash(index.PackfileChecksum).String(); of != stem {
+	if of := packPrefix + plumbing.Hash(index.PackfileChecksum).String(); of != stem {
 		return nil, fmt.Errorf("its index is that of %s", of)
 	}
 	file, err := folder.Open(stem + ".pack")
@@ -138,8 +141,8 @@ func (o openPacks) with(h Hash) *packfile.Packfile {
 	return nil
 }
 
-// object gives an object that is read when its content is asked for. Errors: plumbing.ErrObjectNotFound,
-// *damageError where a pack lacks what its index says that it has.
+// object finds an object. A small one is read at once, a large one when its content is asked for. Errors:
+// plumbing.ErrObjectNotFound, *damageError where its pack cannot be read.
 func (o openPacks) object(h Hash) (plumbing.EncodedObject, error) {
 	p := o.with(h)
 	if p == nil {
@@ -148,7 +151,7 @@ func (o openPacks) object(h Hash) (plumbing.EncodedObject, error) {
 	// Not by where it begins: for that go-git makes a table of all objects of the pack first.
 	found, err := p.Get(h)
 	if err != nil {
-		return nil, &damageError{err}
+		return nil, &damageError{fmt.Errorf("its pack cannot be read there: %w", err)}
 	}
 	return found, nil
 }

@@ -130,7 +130,7 @@ func (s *store) inMemory(h Hash) (obj, bool) {
 	return o, ok
 }
 
-// has says whether an object is there, without an opinion on one that is not.
+// has says whether an object is there. Where the packs cannot be opened, that is noted as damage, and none on disk is.
 func (s *store) has(h Hash) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,20 +138,29 @@ func (s *store) has(h Hash) bool {
 		return true
 	}
 	has := false
-	_ = s.packs.use(func(on openPacks) error { // where they cannot be opened, nothing is there
-		has = on.with(h) != nil
-		return nil
-	})
+	s.inPacksLocked(func(on openPacks) { has = on.with(h) != nil })
 	return has
 }
 
-// lacking are those of the objects that are not there, each once.
+// inPacksLocked has look use the packs, or none where they cannot be opened: the mirror is damaged then.
+func (s *store) inPacksLocked(look func(openPacks)) {
+	err := s.packs.use(func(on openPacks) error {
+		look(on)
+		return nil
+	})
+	if err != nil {
+		s.bad = err
+		look(nil)
+	}
+}
+
+// lacking are those of the objects that are not there, each once; with packs that cannot be opened as has.
 func (s *store) lacking(hashes []Hash) []Hash {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []Hash
 	seen := map[Hash]bool{}
-	look := func(on openPacks) error {
+	s.inPacksLocked(func(on openPacks) {
 		for _, h := range hashes {
 			if _, ok := s.inMemory(h); ok || seen[h] || h == emptyTree || on.with(h) != nil {
 				continue
@@ -159,11 +168,7 @@ func (s *store) lacking(hashes []Hash) []Hash {
 			seen[h] = true
 			out = append(out, h)
 		}
-		return nil
-	}
-	if s.packs.use(look) != nil { // they cannot be opened
-		_ = look(nil)
-	}
+	})
 	return out
 }
 
@@ -278,8 +283,7 @@ func (s *store) flushLocked() error {
 	return errors.Join(s.markLocked(), s.reopenLocked())
 }
 
-// writeWithIndex writes a pack of these objects to disk. It needs no lock, since no goroutine reads the pack before
-// reopenLocked.
+// writeWithIndex writes a pack of these objects to disk. It needs no lock: the pack is there as a whole, or not at all.
 func (s *store) writeWithIndex(p pack, objs []obj) error {
 	dir := filepath.Join(s.dir, packDir)
 	if err := p.writeTo(dir, objs); err != nil {

@@ -265,6 +265,12 @@ func TestDamagedPacks(t *testing.T) {
 				require.NoError(t, errors.Join(os.Chmod(stem+".pack", 0o600), os.Chmod(stem+".idx", 0o600)))
 			}
 			require.NoError(t, damage(stems))
+			if name != "a pack that ends" { // its index is right, and so are the answers
+				require.True(t, !s.has(objs[0].hash) && s.damage() != nil)
+				s.spoil(nil)
+				require.True(t, len(s.lacking([]Hash{objs[0].hash})) == 1 && s.damage() != nil)
+				s.spoil(nil)
+			}
 			_, err := s.read(objs[0].hash, anyBlob)
 			var corrupt *CorruptObjectError
 			require.ErrorAs(t, err, &corrupt)

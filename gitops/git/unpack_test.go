@@ -59,7 +59,7 @@ func gitPack(tb testing.TB, commits int, options ...string) (*gittest.Repo, []by
 	r := gittest.NewBareRepo(tb)
 	r.Commits(commits, func(i int) gittest.Commit {
 		return gittest.Commit{Write: map[string]string{
-			"large": noise(1, 3000) + fmt.Sprint(i) + noise(2, 3000), "grows": strings.Repeat("line\n", 10*i), fmt.Sprintf("in/a/folder/%d", i): fmt.Sprint(i),
+			"large": noise(1, 20_000) + fmt.Sprint(i) + noise(2, 3000), "grows": strings.Repeat("line\n", 10*i), fmt.Sprintf("in/a/folder/%d", i): fmt.Sprint(i),
 		}}
 	})
 	objects := r.Git("rev-list", "--objects", "--no-object-names", "main")
@@ -79,11 +79,10 @@ func TestUnpackReadsWhatGitPacks(t *testing.T) {
 			theirs, err := goGitsObjects(data)
 			require.NoError(t, err)
 			require.Equal(t, theirs, byHash(objs))
-			kinds := map[plumbing.ObjectType]int{}
-			for i, o := range objs {
+			for _, o := range objs {
 				require.Equal(t, r.Git("cat-file", "-t", o.hash.String()), o.kind.String())
-				kinds[plumbing.ObjectType(data[p.starts[i]]>>4&7)]++
 			}
+			kinds := kindsIn(p)
 			switch name {
 			case "on names":
 				require.NotZero(t, kinds[plumbing.REFDeltaObject])
@@ -101,6 +100,57 @@ func TestUnpackReadsWhatGitPacks(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, bytes.Equal(git, ours))
 		})
+	}
+}
+
+// kindsIn counts what entries of a pack are: objects, or deltas.
+func kindsIn(p pack) map[plumbing.ObjectType]int {
+	kinds := map[plumbing.ObjectType]int{}
+	for _, start := range p.starts {
+		kinds[plumbing.ObjectType(p.data[start]>>4&7)]++
+	}
+	return kinds
+}
+
+// Deltas are read from disk, also of large objects, whichever way their pack went there. Servers are asked for none on
+// offsets: go-git finds what those are on in a table of all objects of the pack, which takes a start of the bot long.
+func TestDeltasOnDisk(t *testing.T) {
+	for name, options := range map[string][]string{"on names": nil, "on offsets": {"--delta-base-offset"}} {
+		r, data := gitPack(t, 10, options...)
+		objs, p, err := unpack(data, 1<<30)
+		require.NoError(t, err)
+		for way, write := range map[string]func(*store) error{
+			"as it came":    func(s *store) error { return s.writePack(bytes.NewReader(data)) },
+			"with an index": func(s *store) error { return s.writeWithIndex(p, objs) },
+		} {
+			t.Run(name+" "+way, func(t *testing.T) {
+				dir := t.TempDir()
+				require.NoError(t, createLayout(dir, "file:///x"))
+				s := newStore(dir, defaultLimits)
+				require.NoError(t, write(s))
+				for _, o := range objs {
+					got, err := s.read(o.hash, want{kind: o.kind, most: 1 << 20})
+					require.NoError(t, err)
+					require.True(t, bytes.Equal(o.data, got))
+				}
+			})
+		}
+
+		m := openFile(t, r)
+		m.store.limits.fetch, m.store.limits.inflated = 64, 64 // to disk
+		require.NoError(t, m.History(t.Context(), fetch(t, m, "main"), func(CommitInfo) (bool, error) { return true, nil }))
+		kinds := map[plumbing.ObjectType]int{}
+		for _, name := range filesIn(t, m.dir, "objects/pack/*.pack") {
+			came, err := os.ReadFile(name)
+			require.NoError(t, err)
+			_, p, err := unpack(came, 1<<30)
+			require.NoError(t, err)
+			for kind, n := range kindsIn(p) {
+				kinds[kind] += n
+			}
+		}
+		require.NotZero(t, kinds[plumbing.REFDeltaObject])
+		require.Zero(t, kinds[plumbing.OFSDeltaObject])
 	}
 }
 
