@@ -147,6 +147,28 @@ func TestRollbackOfAPromotion(t *testing.T) {
 	require.Contains(t, w.refused("rollback", "--build", v1), "no version before "+v1)
 }
 
+// A rollback by a command, while no bot runs, commits the manifests that its record goes by: the bot finds no drift then.
+func TestRollbackCommitsManifests(t *testing.T) {
+	w := newWorld(t)
+	b := w.start()
+	for _, tag := range []string{"v1", "v2"} {
+		w.pushSpec(tag, specText{image: "app:" + tag, strategy: allAtOnce})
+		w.awaitReady("app:" + tag)
+	}
+	b.stop()
+	commit := w.say("rollback", "--reason", "timeouts").Commit
+	for _, v := range w.routing().Versions {
+		require.NotEmpty(t, v.Files)
+		for name, hash := range v.Files {
+			require.Equal(t, hash, w.repo.Git("rev-parse", commit+":"+w.dir()+"/versions/"+v.BuildID+"/"+name))
+		}
+	}
+	w.start()
+	w.awaitReason("RolledBack")
+	w.settle()
+	require.NotContains(t, strings.Join(w.botCommits(), "\n"), "drift")
+}
+
 // The process dies between the mark and the call: the bot that runs beside it finds the mark, and takes traffic back.
 func TestRollbackThatDiedBeforeItsCall(t *testing.T) {
 	w := newWorld(t)
