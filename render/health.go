@@ -106,9 +106,14 @@ func HealthChanges(plan rollout.Plan, record rollout.Record) []string {
 	return out
 }
 
-// routed reports whether a version gets new workflows, or shall get them.
+// routed reports whether a version gets new workflows, or shall get them, by what the bot decided: what a person
+// desires may be refused yet.
 func routed(r *v1alpha1.RoutingSpec, buildID string) bool {
-	return buildID == r.Desired.Current || r.Desired.Ramping != nil && buildID == r.Desired.Ramping.BuildID ||
+	to := r.Desired
+	if r.Decided != nil {
+		to = *r.Decided
+	}
+	return buildID == to.Current || to.Ramping != nil && buildID == to.Ramping.BuildID ||
 		r.Target != nil && buildID == r.Target.BuildID
 }
 

@@ -58,6 +58,23 @@ func TestDrainingVersionsDoNotCount(t *testing.T) {
 	s.commit()
 	require.Equal(t, plain, s.record.Files[file].Data)
 
+	// A person merges the proposal to promote the other one: what is desired moves before the bot decides.
+	decide := func(current string) { s.plan.Record.Decided = &v1alpha1.DesiredRouting{Current: current} }
+	decide(first)
+	s.commit()
+	s.record.Routing.Spec.Desired.Current = s.target()
+	s.plan.Record.Desired.Current = s.target()
+	require.NotContains(t, paths(s, s.commit()), file, "not answered yet")
+	decide(s.target())
+	require.Contains(t, paths(s, s.commit()), file)
+	require.Contains(t, s.record.Files[file].Data, rollout.AnnotationArgoIgnoreHealth)
+	s.plan.Record.Desired.Current = first
+	decide(first)
+	s.commit()
+	require.Equal(t, plain, s.record.Files[file].Data)
+	s.plan.Record.Decided = nil
+	s.commit()
+
 	s.put(file, plain+"# edited\n")
 	s.plan.Record.Desired.Current = s.target()
 	require.NotContains(t, paths(s, s.commit()), file)

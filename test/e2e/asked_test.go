@@ -118,8 +118,10 @@ func TestAutomaticMerge(t *testing.T) {
 	w.merge(r, p, sdk.MergeStyleMerge)
 	w.eventually("v2 ramps on", func() bool { return len(w.calls()) == 3 })
 	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 50"}, w.calls())
+	require.NotContains(t, w.manifest(w.build("app:v1")), "ignore-healthcheck")
 	merged("promote shop/checkout")
 	w.awaitReady("app:v2")
+	require.Contains(t, w.manifest(w.build("app:v1")), "ignore-healthcheck", "with the promotion")
 	w.repo.Fsck()
 }
 
