@@ -15,8 +15,8 @@ import (
 // A pack goes to disk unless one of its objects is larger than may be: by itself, as a delta, by what that is on or
 // makes. go-git, which would make its objects whole, gets nothing of such a pack.
 func TestPacksWithLargeObjects(t *testing.T) {
-	_, ofGit := gitPack(t, 20, "--delta-base-offset")
-	_, onNames := gitPack(t, 20)
+	_, ofGit := gitPack(t, 20, 3000, "--delta-base-offset")
+	_, onNames := gitPack(t, 20, 3000)
 	blob := func(size int) []byte {
 		return entry(plumbing.BlobObject, size, nil, bytes.Repeat([]byte("x"), size))
 	}

@@ -54,12 +54,13 @@ func byHash(objs []obj) map[Hash]string {
 	return out
 }
 
-// gitPack is a pack as git makes it, of a history of files that change a little each time: with chains of deltas.
-func gitPack(tb testing.TB, commits int, options ...string) (*gittest.Repo, []byte) {
+// gitPack is a pack as git makes it, of a history of files that change a little each time: with chains of deltas. The
+// largest has some more than so many bytes.
+func gitPack(tb testing.TB, commits, size int, options ...string) (*gittest.Repo, []byte) {
 	r := gittest.NewBareRepo(tb)
 	r.Commits(commits, func(i int) gittest.Commit {
 		return gittest.Commit{Write: map[string]string{
-			"large": noise(1, 20_000) + fmt.Sprint(i) + noise(2, 3000), "grows": strings.Repeat("line\n", 10*i), fmt.Sprintf("in/a/folder/%d", i): fmt.Sprint(i),
+			"large": noise(1, size) + fmt.Sprint(i) + noise(2, 3000), "grows": strings.Repeat("line\n", 10*i), fmt.Sprintf("in/a/folder/%d", i): fmt.Sprint(i),
 		}}
 	})
 	objects := r.Git("rev-list", "--objects", "--no-object-names", "main")
@@ -73,7 +74,7 @@ func TestUnpackReadsWhatGitPacks(t *testing.T) {
 	testneed.Plain(t)
 	for name, options := range map[string][]string{"on names": nil, "on offsets": {"--delta-base-offset"}, "whole": {"--depth=0"}} {
 		t.Run(name, func(t *testing.T) {
-			r, data := gitPack(t, 60, options...)
+			r, data := gitPack(t, 60, 3000, options...)
 			objs, p, err := unpack(data, 1<<30)
 			require.NoError(t, err)
 			theirs, err := goGitsObjects(data)
@@ -116,7 +117,7 @@ func kindsIn(p pack) map[plumbing.ObjectType]int {
 // offsets: go-git finds what those are on in a table of all objects of the pack, which takes a start of the bot long.
 func TestDeltasOnDisk(t *testing.T) {
 	for name, options := range map[string][]string{"on names": nil, "on offsets": {"--delta-base-offset"}} {
-		r, data := gitPack(t, 10, options...)
+		r, data := gitPack(t, 10, 20_000, options...)
 		objs, p, err := unpack(data, 1<<30)
 		require.NoError(t, err)
 		for way, write := range map[string]func(*store) error{
@@ -254,7 +255,7 @@ func TestUnpackRefusesWhatIsWrong(t *testing.T) {
 // A pack is the same in however many pieces it comes. What came of one that is too large, or ends early, is there
 // still.
 func TestPackComesInPieces(t *testing.T) {
-	_, data := gitPack(t, 20, "--delta-base-offset")
+	_, data := gitPack(t, 20, 3000, "--delta-base-offset")
 	want, _, err := unpack(data, 1<<30)
 	require.NoError(t, err)
 	u, err := readPack(iotest.OneByteReader(bytes.NewReader(data)), len(data)+1, 1<<30)
@@ -279,7 +280,7 @@ func TestPackComesInPieces(t *testing.T) {
 }
 
 func BenchmarkUnpack(b *testing.B) {
-	_, data := gitPack(b, 300, "--delta-base-offset")
+	_, data := gitPack(b, 300, 3000, "--delta-base-offset")
 	for name, do := range map[string]func() error{
 		"ours":   func() error { _, _, err := unpack(data, 1<<30); return err },
 		"go-git": func() error { _, err := goGitsObjects(data); return err },

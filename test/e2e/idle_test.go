@@ -88,7 +88,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// lateReadsSince are the bot's commits, of which those that came to others may only tell that Temporal was read late.
+// lateReadsSince are the bot's commits. Those that came to the ones before may only tell that Temporal was read late.
 func (w *world) lateReadsSince(before []string) []string {
 	w.t.Helper()
 	all := w.botCommits()

@@ -147,7 +147,7 @@ func TestRollbackOfAPromotion(t *testing.T) {
 	require.Contains(t, w.refused("rollback", "--build", v1), "no version before "+v1)
 }
 
-// A rollback by a command, while no bot runs, commits the manifests that its record goes by: the bot finds no drift then.
+// A rollback by a command, while no bot runs, commits the manifests that its record goes by: the bot finds no drift.
 func TestRollbackCommitsManifests(t *testing.T) {
 	w := newWorld(t)
 	b := w.start()

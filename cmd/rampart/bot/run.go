@@ -165,7 +165,8 @@ type loop struct {
 	*cmdutil.App
 	bot      *rememberingBot
 	interval time.Duration
-	// bell wakes the loop before its interval: webhooks ring it, and groups that end late. hooked says that a webhook did.
+	// bell wakes the loop before its interval: webhooks ring it, and groups that end late. hooked says that a webhook
+	// did.
 	bell   *webhook.Bell
 	hooked atomic.Bool
 	// branches are those that the last cycle looked at, nil before the first one.

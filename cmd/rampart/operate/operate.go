@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/index"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/operator"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/printable"
@@ -235,8 +238,7 @@ func (o *operation) change(ctx context.Context, do func(rollout.Snapshot) (opera
 	return out, err
 }
 
-// commit pushes one change of a record, and of the manifests that the record goes by, written as the bot writes them. The
-// bot tells the rest in its next cycle.
+// commit pushes one change of a record, and of the manifests that the record goes by, written as the bot writes them.
 func (o *operation) commit(ctx context.Context, at found, c operator.Change) (told, error) {
 	t := told{Command: o.command, Name: at.Deployment.String(), Environment: at.Environment.Name, Did: c.Did,
 		Notes: c.Notes, Changed: c.Did != ""}
@@ -245,6 +247,9 @@ func (o *operation) commit(ctx context.Context, at found, c operator.Change) (to
 	}
 	files, err := render.Files(rollout.Plan{Deployment: at.Deployment, Environment: at.Environment, Dir: at.Record.Dir,
 		Record: &c.Record}, at.Record)
+	files = slices.DeleteFunc(files, func(f rollout.FileChange) bool { // the rest is the bot's
+		return path.Dir(f.Path) == at.Record.Dir && path.Base(f.Path) != layout.Routing
+	})
 	if err != nil || len(files) == 0 {
 		return t, err
 	}
