@@ -417,11 +417,16 @@ func (s *scale) first() {
 		b.stop()
 	}
 	b := startBot(s, botConfig{URL: url, Cache: s.TempDir()})
-	a := b.cycle()
-	require.Len(s, a.Commits, (s.fleet.Deployments+reconcile.DefaultMaxDue-1)/reconcile.DefaultMaxDue)
+	var whole cost
+	var a botAnswer
+	for range (s.fleet.Deployments + reconcile.DefaultMaxDue - 1) / reconcile.DefaultMaxDue { // then come the promotions
+		a = b.ask(botRequest{Do: "commit"})
+		require.Len(s, a.Commits, 1)
+		whole.wall, whole.cpu = whole.wall+a.Wall, whole.cpu+a.CPU
+	}
 	require.Equal(s, s.fleet.Deployments, strings.Count("\n"+repo.Git("ls-tree", "-r", "--name-only", "main"), "/deployment.yaml"))
 	repo.Fsck()
-	s.table.row("first render of all, pushed").add(cost{a.Wall, a.CPU}, cost{})
+	s.table.row("first render of all, pushed").add(whole, cost{})
 	s.table.note("memory at the first render of all", "< 700 MB", megabytes(a.Peak)+" peak, "+megabytes(a.Heap)+" heap afterwards")
 	b.stop()
 }
