@@ -169,7 +169,7 @@ func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, a assessed
 		case err == nil:
 			r.propose(ctx, env, committed, report)
 			return tip, nil
-		case errors.Is(err, errProposed): // the branch is protected: the commit waits in a pull request, and all with it
+		case errors.Is(err, errProposed): // on a protected branch the commit waits in a pull request, and all with it
 			return tip, nil
 		case !errors.Is(err, rollout.ErrMoved):
 			return tip, err
