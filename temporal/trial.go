@@ -26,3 +26,18 @@ func (p *Pool) MayChange(ctx context.Context, conn v1alpha1.Connection, temporal
 	}
 	return fmt.Errorf("try to change a worker deployment in namespace %s: %w", temporalNamespace, err)
 }
+
+// Heartbeats reports whether a namespace takes the heartbeats of workers. Without them nothing tells of workers that
+// poll without versioning.
+func (p *Pool) Heartbeats(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (bool, error) {
+	s, err := p.session(conn, temporalNamespace)
+	if err != nil {
+		return false, err
+	}
+	resp, err := read(ctx, reading{s, describing}, s.service().DescribeNamespace,
+		&workflowservice.DescribeNamespaceRequest{Namespace: s.namespace})
+	if err != nil {
+		return false, fmt.Errorf("describe Temporal namespace %s: %w", temporalNamespace, err)
+	}
+	return resp.GetNamespaceInfo().GetCapabilities().GetWorkerHeartbeats(), nil
+}

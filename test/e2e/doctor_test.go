@@ -15,6 +15,7 @@ import (
 
 	sdk "code.gitea.io/sdk/gitea"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/server/common/dynamicconfig"
 	"google.golang.org/grpc/codes"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -60,6 +61,17 @@ func TestClusterConnection(t *testing.T) {
 	out, err = w.doctor().CombinedOutput()
 	require.ErrorContains(t, err, "exit status 1", "%s", out)
 	require.Contains(t, string(out), "failed   "+w.id()+": ClusterConnection moon is not in the repository")
+}
+
+// Doctor warns of a namespace that takes no heartbeats.
+func TestDoctorWithoutHeartbeats(t *testing.T) {
+	w := newWorld(t, withSetting(dynamicconfig.WorkerHeartbeatsEnabled, false))
+	w.pushSpec("add checkout", specText{image: "app:v1"})
+	out, err := w.doctor().CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "warning  Temporal "+w.server.Address()+", namespace "+w.ns.Name()+", by connection "+kubeNamespace+
+		"/temporal: namespace "+w.ns.Name()+" takes no heartbeats of workers")
+	require.Contains(t, string(out), "frontend.WorkerHeartbeatsEnabled")
 }
 
 func (w *world) doctor(more ...string) *exec.Cmd {

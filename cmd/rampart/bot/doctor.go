@@ -39,7 +39,7 @@ func doctorCommand(a *cmdutil.App) *cobra.Command {
 		Long: `Doctor takes the flags of rampart run that say where things are, and checks, in this order, what a
 bot with these flags needs: that a commit can be signed; that the repository can be read, and pushed to; that its
 configuration, specs and policies can be used; that each Temporal answers, lets the bot change worker deployments,
-and whether its release lacks something; that the forge accepts the token, that this may do what the bot does, and
+takes the heartbeats of workers, and whether its release lacks something; that the forge accepts the token, that this may do what the bot does, and
 that the branches are protected and take its pushes; with --webhook-url, that a webhook of the repository leads
 there, and that its last delivery arrived; that the clock agrees with the Git server's, where that is asked over
 HTTP; and with --kubeconfig, that the cluster has the custom resource definitions, without the in-cluster worker
@@ -267,7 +267,7 @@ func (d *doctor) rules(world rollout.World, judges *cmdutil.Judges) {
 // temporal checks what the specs lead to: what keeps a spec from being used, and each Temporal namespace by each
 // connection, with the worst that is known of it.
 func (d *doctor) temporal(ctx context.Context, pool *temporal.Pool, decided []*rollout.Decision) {
-	found, tried := map[string]check{}, map[string]error{}
+	found, tried := map[string]check{}, map[string]trial{}
 	var order []string
 	worst := map[verdict]int{checkPassed: 0, checkWarning: 1, checkFailed: 2}
 	for _, one := range decided {
@@ -288,19 +288,22 @@ func (d *doctor) temporal(ctx context.Context, pool *temporal.Pool, decided []*r
 			connection.Ref().In(s.Deployment.Namespace))
 		now := check{Check: name, Verdict: checkPassed, Found: "answers"}
 		if _, done := tried[name]; !done && s.Observation.Problem == nil {
-			tried[name] = pool.MayChange(ctx, *connection, plan.TemporalNamespace(s))
+			tried[name] = tryTemporal(ctx, pool, *connection, plan.TemporalNamespace(s))
 		}
 		switch o := s.Observation; {
 		case o.Problem != nil:
 			now.Verdict, now.Found = checkFailed, s.Deployment.String()+": "+o.Problem.Message
 			now.Do = "check the connection's address, credentials and namespace, and that this machine reaches it: " +
 				"docs/operations.md"
-		case tried[name] != nil:
-			now.Verdict, now.Found = checkFailed, tried[name].Error()
+		case tried[name].change != nil:
+			now.Verdict, now.Found = checkFailed, tried[name].change.Error()
 			now.Do = "give the bot's credentials the right to write to the namespace: docs/operations.md"
 		case one.Plan.Status != nil && one.Plan.Status.OlderServer != "":
 			now.Verdict, now.Found = checkWarning, one.Plan.Status.OlderServer
 			now.Do = "docs/compatibility.md says what each release of Temporal lacks"
+		case tried[name].heartbeats != nil:
+			now.Verdict, now.Found = checkWarning, tried[name].heartbeats.Error()
+			now.Do = "switch frontend.WorkerHeartbeatsEnabled on in Temporal's dynamic configuration (docs/compatibility.md)"
 		case o.ServerVersion != "":
 			now.Found = "answers, release " + o.ServerVersion
 		}
@@ -315,6 +318,25 @@ func (d *doctor) temporal(ctx context.Context, pool *temporal.Pool, decided []*r
 	for _, name := range order {
 		d.checks = append(d.checks, found[name])
 	}
+}
+
+// trial is what came of calls to Temporal that doctor alone makes.
+type trial struct {
+	// change is why the bot may not change worker deployments, heartbeats what is wrong with those of workers.
+	change, heartbeats error
+}
+
+func tryTemporal(ctx context.Context, pool *temporal.Pool, connection v1alpha1.Connection, namespace string) trial {
+	t := trial{change: pool.MayChange(ctx, connection, namespace)}
+	on, err := pool.Heartbeats(ctx, connection, namespace)
+	switch {
+	case err != nil:
+		t.heartbeats = err
+	case !on:
+		t.heartbeats = fmt.Errorf("namespace %s takes no heartbeats of workers: those that poll without versioning "+
+			"are not found", namespace)
+	}
+	return t
 }
 
 // inRepository are the reasons that only a change of the repository ends.
