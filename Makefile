@@ -89,9 +89,10 @@ test-long:
 	  names=$$(awk '/^func Test/ {split($$2, f, "("); name = f[1]} $$0 ~ partly && name != "TestProperties" {print name}' partly="$$partly" $$files | sort -u | paste -sd'|'); \
 	  set -x; $(TEST) -tags faults -timeout 20m -run "^($$names)$$" $$(dirname $$files | sort -u | sed 's|^|./|')
 
+# Without -count 1 go test notes each file that the tests look at, five million looks, and looks at all of them again afterwards.
 .PHONY: test-nested
 test-nested:
-	cd test && $(TEST) $(TESTFLAGS) $(NESTED) -timeout 30m -parallel 8 ./e2e ./forge/... ./bench ./demo ./giteatest \
+	cd test && $(TEST) -count 1 $(TESTFLAGS) $(NESTED) -timeout 30m -parallel 8 ./e2e ./forge/... ./bench ./demo ./giteatest \
 	  ./githubtest/... ./metrics ./mutation ./temporal ./temporalenv ./workflows
 
 # The end-to-end tests on the oldest server that is supported: those that are about nothing which it lacks, and one about what it does.
