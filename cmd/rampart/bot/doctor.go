@@ -39,15 +39,15 @@ func doctorCommand(a *cmdutil.App) *cobra.Command {
 		Long: `Doctor takes the flags of rampart run that say where things are, and checks, in this order, what a
 bot with these flags needs: that a commit can be signed; that the repository can be read, and pushed to; that its
 configuration, specs and policies can be used; that each Temporal answers, lets the bot change worker deployments,
-takes the heartbeats of workers, and whether its release lacks something; that the forge accepts the token, that this may do what the bot does, and
-that the branches are protected and take its pushes; with --webhook-url, that a webhook of the repository leads
-there, and that its last delivery arrived; that the clock agrees with the Git server's, where that is asked over
-HTTP; and with --kubeconfig, that the cluster has the custom resource definitions, without the in-cluster worker
-controller beside them. Each line says what is so, and what to do where something is wrong; a check that fails keeps
-no other from being made. It changes nothing.
+takes the heartbeats of workers, and whether its release lacks something; that the forge accepts the token, that this
+may do what the bot does, and that the branches are protected and take its pushes; with --webhook-url, that a webhook
+of the repository leads there, and that its last delivery arrived; that the clock agrees with the Git server's, where
+that is asked over HTTP; and with --kubeconfig, that the cluster has the custom resource definitions, without the
+in-cluster worker controller beside them. Each line says what is so, and what to do where something is wrong; a check
+that fails keeps no other from being made. It changes nothing.
 
-Forges tell their webhooks to those who administer the repository, and not all tell how deliveries went. Exit code 1 if
-a check failed; a warning fails none.`,
+Forges tell their webhooks to those who administer the repository, and not all tell how deliveries went. Exit code 1
+if a check failed; a warning fails none.`,
 		Example: `  rampart doctor --repo https://git.example.com/team/workers.git --git-token-file token
   rampart doctor --config bot.yaml --kubeconfig prod.yaml`,
 		Args:              cmdutil.NoArgs,
@@ -303,7 +303,8 @@ func (d *doctor) temporal(ctx context.Context, pool *temporal.Pool, decided []*r
 			now.Do = "docs/compatibility.md says what each release of Temporal lacks"
 		case tried[name].heartbeats != nil:
 			now.Verdict, now.Found = checkWarning, tried[name].heartbeats.Error()
-			now.Do = "switch frontend.WorkerHeartbeatsEnabled on in Temporal's dynamic configuration (docs/compatibility.md)"
+			now.Do = "switch frontend.WorkerHeartbeatsEnabled on in Temporal's dynamic configuration: " +
+				"docs/compatibility.md"
 		case o.ServerVersion != "":
 			now.Found = "answers, release " + o.ServerVersion
 		}
