@@ -18,7 +18,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// maxReaders is how many read packs at once, at most. Each has the packs' indexes in memory.
+// maxReaders is how many read packs at once, at most.
 const maxReaders = 4
 
 // packs are those on disk. go-git reads a pack for one goroutine at a time: they are opened once for each core, each
@@ -28,6 +28,10 @@ type packs struct {
 	readers []packReader
 	// keep is how much of what they read the readers keep together, in bytes.
 	keep int64
+
+	mu sync.Mutex
+	// indexes of the packs by their names, decoded once for all readers: several goroutines may use one of go-git's.
+	indexes map[string]idxfile.Index
 }
 
 type packReader struct {
@@ -57,7 +61,7 @@ func (p *packs) use(do func(openPacks) error) error {
 
 func (p *packs) lend(r *packReader, do func(openPacks) error) error {
 	if !r.isOpen {
-		opened, err := openIn(p.dir, cache.FileSize(p.keep/int64(len(p.readers))))
+		opened, err := p.open()
 		if err != nil {
 			return &damageError{err}
 		}
@@ -76,7 +80,7 @@ func (p *packs) anew(keep int64, change func() error) error {
 		errs = append(errs, r.opened.close())
 		r.isOpen, r.opened = false, nil
 	}
-	p.keep = keep
+	p.keep, p.indexes = keep, nil
 	if change != nil { // the packs are about to go
 		return change()
 	}
@@ -86,32 +90,41 @@ func (p *packs) anew(keep int64, change func() error) error {
 // packPrefix begins the name of a pack; its checksum follows.
 const packPrefix = "pack-"
 
-// openPacks are the packs of a folder, for one goroutine.
-type openPacks []*packfile.Packfile
-
-// openIn opens the packs of a folder, which keep so much of what they read together.
-func openIn(dir string, keep cache.FileSize) (openPacks, error) {
-	files, err := os.ReadDir(dir)
+// open opens the packs for one goroutine.
+func (p *packs) open() (openPacks, error) {
+	files, err := os.ReadDir(p.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var out openPacks
-	kept, folder := cache.NewObjectLRU(keep), osfs.New(dir, osfs.WithBoundOS())
+	kept := cache.NewObjectLRU(cache.FileSize(p.keep / int64(len(p.readers))))
+	folder := osfs.New(p.dir, osfs.WithBoundOS())
 	for _, f := range files {
 		stem, isPack := strings.CutSuffix(f.Name(), ".pack")
 		if !isPack || !strings.HasPrefix(stem, packPrefix) {
 			continue
 		}
-		p, err := openPack(folder, stem, kept)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("open pack %s: %w", filepath.Join(dir, f.Name()), err), out.close())
+		index, err := p.index(folder, stem)
+		var file billy.File
+		if err == nil {
+			file, err = folder.Open(f.Name())
 		}
-		out = append(out, p)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("open pack %s: %w", filepath.Join(p.dir, f.Name()), err), out.close())
+		}
+		// of an object larger than MaxTree the beginning is read at most
+		out = append(out, packfile.NewPackfileWithCache(index, folder, file, kept, MaxTree))
 	}
 	return out, nil
 }
 
-func openPack(folder billy.Filesystem, stem string, kept cache.Object) (*packfile.Packfile, error) {
+// index gives a pack's index.
+func (p *packs) index(folder billy.Filesystem, stem string) (idxfile.Index, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known := p.indexes[stem]; known != nil {
+		return known, nil
+	}
 	encoded, err := folder.Open(stem + ".idx")
 	if err != nil {
 		return nil, err
@@ -123,13 +136,15 @@ func openPack(folder billy.Filesystem, stem string, kept cache.Object) (*packfil
 	if of := packPrefix + plumbing.Hash(index.PackfileChecksum).String(); of != stem {
 		return nil, fmt.Errorf("its index is that of %s", of)
 	}
-	file, err := folder.Open(stem + ".pack")
-	if err != nil {
-		return nil, err
+	if p.indexes == nil {
+		p.indexes = map[string]idxfile.Index{}
 	}
-	// of an object larger than MaxTree the beginning is read at most
-	return packfile.NewPackfileWithCache(index, folder, file, kept, MaxTree), nil
+	p.indexes[stem] = index
+	return index, nil
 }
+
+// openPacks are the packs of a folder, for one goroutine.
+type openPacks []*packfile.Packfile
 
 // with is a pack that has an object, or nil.
 func (o openPacks) with(h Hash) *packfile.Packfile {
