@@ -90,27 +90,36 @@ func (p *packs) anew(keep int64, change func() error) error {
 // packPrefix begins the name of a pack; its checksum follows.
 const packPrefix = "pack-"
 
+// packsIn are the packs of a folder, by their names without ".pack".
+func packsIn(dir string) ([]string, error) {
+	files, err := os.ReadDir(dir)
+	var stems []string
+	for _, f := range files {
+		if stem, isPack := strings.CutSuffix(f.Name(), ".pack"); isPack && strings.HasPrefix(stem, packPrefix) {
+			stems = append(stems, stem)
+		}
+	}
+	return stems, err
+}
+
 // open opens the packs for one goroutine.
 func (p *packs) open() (openPacks, error) {
-	files, err := os.ReadDir(p.dir)
+	stems, err := packsIn(p.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var out openPacks
 	kept := cache.NewObjectLRU(cache.FileSize(p.keep / int64(len(p.readers))))
 	folder := osfs.New(p.dir, osfs.WithBoundOS())
-	for _, f := range files {
-		stem, isPack := strings.CutSuffix(f.Name(), ".pack")
-		if !isPack || !strings.HasPrefix(stem, packPrefix) {
-			continue
-		}
+	for _, stem := range stems {
 		index, err := p.index(folder, stem)
 		var file billy.File
 		if err == nil {
-			file, err = folder.Open(f.Name())
+			file, err = folder.Open(stem + ".pack")
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("open pack %s: %w", filepath.Join(p.dir, f.Name()), err), out.close())
+			err = fmt.Errorf("open pack %s: %w", filepath.Join(p.dir, stem+".pack"), err)
+			return nil, errors.Join(err, out.close())
 		}
 		// of an object larger than MaxTree the beginning is read at most
 		out = append(out, packfile.NewPackfileWithCache(index, folder, file, kept, MaxTree))

@@ -186,15 +186,11 @@ const promisorSuffix = ".promisor"
 
 // markPromised marks the packs of a partial mirror, for git when it looks at one.
 func markPromised(dir string) error {
-	files, err := os.ReadDir(dir)
+	stems, err := packsIn(dir)
 	if err != nil {
 		return err
 	}
-	for _, f := range files {
-		stem, isPack := strings.CutSuffix(f.Name(), ".pack")
-		if !isPack || strings.HasPrefix(stem, temporary) {
-			continue
-		}
+	for _, stem := range stems {
 		mark := filepath.Join(dir, stem+promisorSuffix)
 		if err := os.WriteFile(mark, nil, 0o600); err != nil {
 			return err

@@ -145,7 +145,7 @@ func checkPack(name string) error {
 	if _, err := io.ReadFull(f, sum[:]); err != nil {
 		return err
 	}
-	if filepath.Base(name) != "pack-"+sum.String()+".pack" {
+	if filepath.Base(name) != packPrefix+sum.String()+".pack" {
 		return errors.New("it is cut short")
 	}
 	_, err = os.Stat(strings.TrimSuffix(name, ".pack") + ".idx")

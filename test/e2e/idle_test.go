@@ -63,7 +63,7 @@ func TestIdle(t *testing.T) {
 	}
 	quiet, slow, i := w.botCommits(), false, 0
 	for tries := 0; i < 20; tries++ {
-		require.Less(t, tries, 60, "cycles, most of which could not read all of Temporal in time")
+		require.Less(t, tries, 60, "most cycles could not read all of Temporal in time")
 		if push := pushes[i]; push != nil {
 			push()
 			delete(pushes, i)
