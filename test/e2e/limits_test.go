@@ -39,13 +39,18 @@ func (w *world) poll(ctx context.Context, buildID string) {
 	})
 }
 
-// polls reports whether Temporal lists that worker.
+// polls reports whether Temporal lists that worker where it looks itself before it deletes a version: in the enhanced
+// mode, whose cache may still hold what it told the bot.
 func (w *world) polls(ctx context.Context, buildID string) bool {
+	id := w.id() + ":" + buildID
+	//nolint:staticcheck // deprecated: see above.
 	resp, err := w.ns.Service().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{Namespace: w.ns.Name(),
-		TaskQueue: &taskqueuepb.TaskQueue{Name: w.name}, TaskQueueType: enumspb.TASK_QUEUE_TYPE_WORKFLOW})
-	return err == nil && slices.ContainsFunc(resp.GetPollers(), func(p *taskqueuepb.PollerInfo) bool {
-		return p.GetIdentity() == stranger && p.GetDeploymentOptions().GetBuildId() == buildID
-	})
+		TaskQueue: &taskqueuepb.TaskQueue{Name: w.name, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
+		ApiMode:   enumspb.DESCRIBE_TASK_QUEUE_MODE_ENHANCED, Versions: &taskqueuepb.TaskQueueVersionSelection{BuildIds: []string{id}},
+		TaskQueueTypes: []enumspb.TaskQueueType{enumspb.TASK_QUEUE_TYPE_WORKFLOW}, ReportPollers: true, ReportStats: true})
+	return err == nil && slices.ContainsFunc( //nolint:staticcheck // deprecated: see above.
+		resp.GetVersionsInfo()[id].GetTypesInfo()[int32(enumspb.TASK_QUEUE_TYPE_WORKFLOW)].GetPollers(),
+		func(p *taskqueuepb.PollerInfo) bool { return p.GetIdentity() == stranger })
 }
 
 func versionOf(name, buildID string) *deploymentpb.WorkerDeploymentVersion {
