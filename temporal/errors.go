@@ -193,5 +193,5 @@ func describeRouting(r rollout.RoutingConfig) string {
 		return fmt.Sprintf("current %s (revision %d)", name(r.Current), r.Revision)
 	}
 	return fmt.Sprintf("current %s, %s at %s (revision %d)", name(r.Current), name(r.Ramping),
-		rollout.Percent(float64(r.Percentage)), r.Revision)
+		rollout.Percent(rollout.AsWritten(r.Percentage)), r.Revision)
 }

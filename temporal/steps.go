@@ -68,7 +68,7 @@ func check(call rollout.RoutingCall) error {
 		case rollout.SetCurrent, rollout.ClearRamp:
 		case rollout.SetRamp:
 			if !(step.Percentage >= 0 && step.Percentage <= 100) {
-				return fmt.Errorf("routing call with a ramp of %s", rollout.Percent(float64(step.Percentage)))
+				return fmt.Errorf("routing call with a ramp of %s", rollout.Percent(rollout.AsWritten(step.Percentage)))
 			}
 		default:
 			return fmt.Errorf("routing call with the unknown step %q", step.Kind)

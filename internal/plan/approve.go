@@ -235,7 +235,7 @@ func (r *resolver) void(by string) string {
 			"any more: %s", by, p.BuildID, r.state.Message)
 	}
 	return fmt.Sprintf("%s approved that %s goes from %s to %s, which does not come next any more: %s", by, p.BuildID,
-		text(p.From), text(p.To), r.state.Message)
+		rollout.Percent(p.From), rollout.Percent(p.To), r.state.Message)
 }
 
 // askPeople says what people are asked to approve, if anything waits for that: a raise before the stages of

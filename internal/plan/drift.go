@@ -116,7 +116,7 @@ func (v *view) lowering(to rollout.RoutingConfig, reason string) (rollout.Action
 		return rollout.Action{Kind: rollout.ResetRamp, BuildID: from.Ramping, From: v.share(from.Ramping),
 			Cause: rollout.CausePerson, Reason: reason}, from.HasRamp
 	}
-	a := v.ramp(percent(to.Percentage))
+	a := v.ramp(rollout.AsWritten(to.Percentage))
 	a.Cause, a.Reason = rollout.CausePerson, reason
 	return a, v.targetRamps() && to.Ramping == from.Ramping && to.Percentage < from.Percentage
 }
@@ -157,7 +157,8 @@ func describe(c rollout.RoutingConfig) string {
 	if !c.HasRamp {
 		return current
 	}
-	return fmt.Sprintf("%s, %s ramping at %s", current, orUnversioned(c.Ramping), text(percent(c.Percentage)))
+	return fmt.Sprintf("%s, %s ramping at %s", current, orUnversioned(c.Ramping),
+		rollout.Percent(rollout.AsWritten(c.Percentage)))
 }
 
 func orUnversioned(id string) string {

@@ -199,7 +199,7 @@ func routes(current, ramping string, percentage float32, moved time.Duration) ch
 
 // rampsAt is v2 ramping, as desired, since some time.
 func rampsAt(percentage float32, since time.Duration) change {
-	return all(candidate(), routes("v1", "v2", percentage, since), desires("v1", "v2", percent(percentage)),
+	return all(candidate(), routes("v1", "v2", percentage, since), desires("v1", "v2", rollout.AsWritten(percentage)),
 		func(g *given) { g.version("v2").RoutedAt = stamp(ago(since)) })
 }
 

@@ -125,7 +125,7 @@ func editedUp(v *view) (outcome, bool) {
 	if step := v.stepAfter(v.actual.Share(v.target.BuildID)); step != nil && float32(step.RampPercentage) <= want {
 		a = v.ramp(step.RampPercentage)
 	} else if want < 100 {
-		a = v.ramp(percent(want))
+		a = v.ramp(rollout.AsWritten(want))
 	}
 	a.Approved, a.Cause = true, rollout.CausePerson
 	return say(rollout.Ramping, "routing.yaml was edited: %s", a.Reason).with(a)

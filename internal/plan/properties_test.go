@@ -362,7 +362,7 @@ func editAnything(t *rapid.T, w *world) {
 		case "done":
 			r.Desired = v1alpha1.DesiredRouting{Current: w.server.routing.Current}
 			if w.server.routing.HasRamp {
-				r.Desired.Ramping = &v1alpha1.DesiredRamp{BuildID: w.server.routing.Ramping, Percentage: percent(w.server.routing.Percentage)}
+				r.Desired.Ramping = &v1alpha1.DesiredRamp{BuildID: w.server.routing.Ramping, Percentage: rollout.AsWritten(w.server.routing.Percentage)}
 			}
 		case "no ramp":
 			r.Desired.Ramping = nil

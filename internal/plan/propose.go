@@ -114,9 +114,9 @@ func (v *view) proposeContinue(p *rollout.Proposal) {
 		if id == "" {
 			continue
 		}
-		share := percent(v.actual.Share(id))
+		share := rollout.AsWritten(v.actual.Share(id))
 		p.Actions = append(p.Actions, rollout.Action{Kind: rollout.Continue, BuildID: id, From: share, To: share,
-			Row: "continue", Reason: fmt.Sprintf("%s has %s of new workflows", id, text(share))})
+			Row: "continue", Reason: fmt.Sprintf("%s has %s of new workflows", id, rollout.Percent(share))})
 	}
 }
 
@@ -198,7 +198,7 @@ func earlier(a, b time.Time) time.Time {
 func actionID(a rollout.Action) string {
 	id := string(a.Kind) + "/" + a.BuildID
 	if a.Kind == rollout.Ramp {
-		id += "@" + text(a.To)
+		id += "@" + rollout.Percent(a.To)
 	}
 	if a.Drift != nil {
 		id += "#" + string(a.Drift.Kind) + a.Drift.Path

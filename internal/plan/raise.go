@@ -18,7 +18,7 @@ func (v *view) ramp(to float64) rollout.Action {
 			a.Step = i + 1
 		}
 	}
-	a.Reason = fmt.Sprintf("ramp %s from %s to %s", a.BuildID, text(a.From), text(to))
+	a.Reason = fmt.Sprintf("ramp %s from %s to %s", a.BuildID, rollout.Percent(a.From), rollout.Percent(to))
 	return a
 }
 
@@ -28,7 +28,7 @@ func (v *view) promote(reason string) rollout.Action {
 }
 
 // targetShare is the target's share as a person would write it.
-func (v *view) targetShare() float64 { return percent(v.actual.Share(v.target.BuildID)) }
+func (v *view) targetShare() float64 { return rollout.AsWritten(v.actual.Share(v.target.BuildID)) }
 
 func (v *view) steps() []v1alpha1.RolloutStep {
 	if v.spec.Spec.Rollout.Strategy != v1alpha1.Progressive {
@@ -67,7 +67,7 @@ func manual(v *view) (outcome, bool) {
 	if v.targetRamps() {
 		return say(rollout.Ramping,
 			"%s gets %s of new workflows; the strategy is Manual: a person sets ramp and current version",
-			v.target.BuildID, text(v.targetShare())), true
+			v.target.BuildID, rollout.Percent(v.targetShare())), true
 	}
 	return say(rollout.WaitingForPromotion, "%s is ready; the strategy is Manual: a person makes it current",
 		v.target.BuildID), true
@@ -147,7 +147,7 @@ func allAtOnce(v *view) (outcome, bool) {
 
 // ramping says where the rollout stands, in words that do not move by themselves.
 func (v *view) ramping(share float64) outcome {
-	return say(rollout.Ramping, "%s gets %s of new workflows", v.target.BuildID, text(share))
+	return say(rollout.Ramping, "%s gets %s of new workflows", v.target.BuildID, rollout.Percent(share))
 }
 
 func firstStep(v *view) (outcome, bool) {

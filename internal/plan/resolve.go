@@ -441,7 +441,7 @@ func headline(a rollout.Action) string {
 	case rollout.StartGate:
 		return fmt.Sprintf("start gate %s on %s", a.Gate.WorkflowType, a.BuildID)
 	case rollout.Ramp:
-		return fmt.Sprintf("ramp %s at %s", a.BuildID, text(a.To))
+		return fmt.Sprintf("ramp %s at %s", a.BuildID, rollout.Percent(a.To))
 	case rollout.Promote:
 		return "promote " + a.BuildID
 	case rollout.ResetRamp:

@@ -147,7 +147,7 @@ func (r *resolver) decision() *v1alpha1.Decision {
 	}
 	if held := r.heldForTarget(); held != nil {
 		d.Action, d.To, d.Verdict = string(held.Action.Kind), goal(held.Action), string(held.Verdict.Effect)
-		d.From = text(held.Action.From)
+		d.From = rollout.Percent(held.Action.From)
 		for _, f := range held.Verdict.Findings {
 			if f.Effect.Strictness() >= rollout.RequireApproval.Strictness() && f.Waived == "" {
 				d.Rules = append(d.Rules, f.Rule)
@@ -194,7 +194,7 @@ func (r *resolver) standing() (action, to string) {
 	case r.state.Reason == rollout.RolloutComplete:
 		return string(rollout.Promote), "current"
 	case routed.HasRamp && routed.Ramping == r.target.BuildID:
-		return string(rollout.Ramp), text(percent(routed.Percentage))
+		return string(rollout.Ramp), rollout.Percent(rollout.AsWritten(routed.Percentage))
 	}
 	return "", ""
 }
@@ -202,7 +202,7 @@ func (r *resolver) standing() (action, to string) {
 func goal(a rollout.Action) string {
 	switch a.Kind {
 	case rollout.Ramp:
-		return text(a.To)
+		return rollout.Percent(a.To)
 	case rollout.Promote, rollout.Rollback:
 		return "current"
 	}

@@ -61,7 +61,7 @@ func (r *resolver) baseStatus(buildID string, recorded []v1alpha1.RecordedVersio
 func (r *resolver) targetStatus(recorded []v1alpha1.RecordedVersion) *v1alpha1.VersionStatus {
 	vs := r.baseStatus(r.target.BuildID, recorded)
 	if vs.Status == string(rollout.StatusRamping) {
-		share := percent(r.routed().Share(vs.BuildID))
+		share := rollout.AsWritten(r.routed().Share(vs.BuildID))
 		vs.RampPercent = &share
 	}
 	if g := r.shownGates(vs.BuildID); len(g) > 0 {

@@ -208,8 +208,9 @@ func drifted(v *view) (outcome, bool) {
 	}
 	o := stalled(rollout.RoutingDrift, "%s", reason)
 	o.actions = append(o.actions, rollout.Action{
-		Kind: rollout.DriftAction, BuildID: v.target.BuildID, From: percent(v.desired.Share(v.target.BuildID)),
-		To: v.share(v.target.BuildID), Reason: reason, Drift: d,
+		Kind: rollout.DriftAction, BuildID: v.target.BuildID,
+		From: rollout.AsWritten(v.desired.Share(v.target.BuildID)),
+		To:   v.share(v.target.BuildID), Reason: reason, Drift: d,
 	})
 	if _, unready := resourcesUnready(v); !unready { // a new target gets its files meanwhile
 		files, _ := create(v)

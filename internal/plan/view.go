@@ -209,7 +209,7 @@ func (v *view) statusIn(obs *rollout.Observation, buildID string) rollout.Versio
 func (v *view) fresh() bool { return v.now.Sub(v.obs.At) <= v.s.Limits.FactMaxAge }
 
 // share of new workflows that a version gets now.
-func (v *view) share(buildID string) float64 { return percent(v.actual.Share(buildID)) }
+func (v *view) share(buildID string) float64 { return rollout.AsWritten(v.actual.Share(buildID)) }
 
 // hold is the hold that is in force, nil for none. One that followed drift, or the end of a proposal, ends when the
 // spec asks for something else. Under Manual, one that followed drift ends when a person promotes the target, too.
@@ -243,7 +243,7 @@ func desiredConfig(d v1alpha1.DesiredRouting) rollout.RoutingConfig {
 func desiredOf(c rollout.RoutingConfig) v1alpha1.DesiredRouting {
 	d := v1alpha1.DesiredRouting{Current: c.Current}
 	if c.HasRamp {
-		d.Ramping = &v1alpha1.DesiredRamp{BuildID: c.Ramping, Percentage: percent(c.Percentage)}
+		d.Ramping = &v1alpha1.DesiredRamp{BuildID: c.Ramping, Percentage: rollout.AsWritten(c.Percentage)}
 	}
 	return d
 }
@@ -255,7 +255,7 @@ func basisOf(c rollout.RoutingConfig) *v1alpha1.RoutingBasis {
 		PercentageChangedAt: v1alpha1.NewTime(c.PercentageChangedAt),
 	}
 	if c.HasRamp {
-		b.Ramping = &v1alpha1.DesiredRamp{BuildID: c.Ramping, Percentage: percent(c.Percentage)}
+		b.Ramping = &v1alpha1.DesiredRamp{BuildID: c.Ramping, Percentage: rollout.AsWritten(c.Percentage)}
 	}
 	return b
 }

@@ -15,8 +15,8 @@ import (
 // Explanation is why a worker deployment is where it is, as far as Git says.
 type Explanation struct {
 	Status Status `json:"status"`
-	// RecordPath is where routing.yaml is.
-	RecordPath string `json:"recordPath"`
+	// RecordPath is where routing.yaml is; "": there is none yet.
+	RecordPath string `json:"recordPath,omitempty"`
 	// TargetSince is when the target became the target, Attempt how often it did.
 	TargetSince *time.Time `json:"targetSince,omitempty"`
 	Attempt     int        `json:"attempt,omitempty"`
@@ -110,7 +110,10 @@ type Version struct {
 
 // NewExplanation explains what Git says of a worker deployment.
 func NewExplanation(s rollout.Snapshot) Explanation {
-	e := Explanation{Status: NewStatus(s), RecordPath: path.Join(s.Record.Dir, layout.Routing), Cluster: s.Cluster}
+	e := Explanation{Status: NewStatus(s), Cluster: s.Cluster}
+	if _, ok := s.Record.Files[layout.Routing]; ok {
+		e.RecordPath = path.Join(s.Record.Dir, layout.Routing)
+	}
 	if s.Spec != nil {
 		e.Steps = stepsOf(s.Spec.Spec.Rollout, e.Status)
 	}

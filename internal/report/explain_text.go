@@ -97,7 +97,9 @@ func (e Explanation) writeFacts(b *strings.Builder, now time.Time) {
 	if st.Refused != nil {
 		line("Refused", "%s", oneLine(refusal(st.Refused)))
 	}
-	line("Record", "%s", e.RecordPath)
+	if e.RecordPath != "" {
+		line("Record", "%s", e.RecordPath)
+	}
 	if st.OlderServer != "" {
 		line("Server", "%s", oneLine(st.OlderServer))
 	}
@@ -114,7 +116,7 @@ func (e Explanation) writeSteps(b *strings.Builder, style Style, now time.Time) 
 	b.WriteString("\nSteps\n")
 	for i, s := range e.Steps {
 		mark := map[Progress]string{Done: "[x]", Current: "[>]", ToCome: "[ ]"}[s.Progress]
-		text := fmt.Sprintf("%s %s, pause %s", mark, percent(s.RampPercentage), s.Pause)
+		text := fmt.Sprintf("%s %s, pause %s", mark, rollout.Percent(s.RampPercentage), s.Pause)
 		if i == len(e.Steps)-1 {
 			text = mark + " promotion"
 		}

@@ -132,21 +132,21 @@ func (r ProposalReport) steps(f *flow) {
 		}
 	}
 	for _, s := range r.passed() {
-		f.add(flowDone, pause, "at "+percent(s.RampPercentage)+", done")
+		f.add(flowDone, pause, "at "+rollout.Percent(s.RampPercentage)+", done")
 		pause = s.PauseDuration.String()
 		gateAfter(s, flowDone)
 	}
 	if a.Kind == rollout.Promote {
 		f.add(flowAsked, pause, "promotion, asked for here")
 	} else {
-		f.add(flowAsked, pause, "at "+percent(a.To)+", asked for here")
+		f.add(flowAsked, pause, "at "+rollout.Percent(a.To)+", asked for here")
 		pause = ""
 		if s := r.askedStep(); s != nil {
 			pause = s.PauseDuration.String()
 			gateAfter(*s, flowTodo)
 		}
 		for _, s := range r.later() {
-			f.add(flowTodo, pause, "at "+percent(s.RampPercentage))
+			f.add(flowTodo, pause, "at "+rollout.Percent(s.RampPercentage))
 			pause = s.PauseDuration.String()
 			gateAfter(s, flowTodo)
 		}

@@ -93,12 +93,12 @@ func newChart(t rollout.Timetable) *chart {
 				byBuild[build] = &lane{name: unversioned(build)}
 				c.lanes = append(c.lanes, byBuild[build])
 			}
-			share, tag := asWritten(e.Routing.Share(build)), ""
+			share, tag := rollout.AsWritten(e.Routing.Share(build)), ""
 			if e.Routing.HasRamp && e.Routing.Ramping == build {
 				tag = "active"
 			}
 			// Mermaid takes a line whose second character is a percent sign, such as 5%, for a comment.
-			byBuild[build].add(bar{"at " + percent(share), tag, e.At, to})
+			byBuild[build].add(bar{"at " + rollout.Percent(share), tag, e.At, to})
 		}
 		text, tag := stateBar(e)
 		state.add(bar{text, tag, e.At, to})

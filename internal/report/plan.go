@@ -250,7 +250,7 @@ func routingOf(d Decided) *RoutingChange {
 func routing(c rollout.RoutingConfig) Routing {
 	r := Routing{Current: c.Current}
 	if c.HasRamp {
-		r.Ramping, r.Percentage = &c.Ramping, new(asWritten(c.Percentage))
+		r.Ramping, r.Percentage = &c.Ramping, new(rollout.AsWritten(c.Percentage))
 	}
 	return r
 }

@@ -82,7 +82,7 @@ func (r ProposalReport) Title() string {
 	what := inTitle(title(a)) + " of " + text(of)
 	switch {
 	case a.Kind == rollout.Ramp:
-		what = fmt.Sprintf("ramp %s to %s at %s", text(of), text(a.BuildID), percent(a.To))
+		what = fmt.Sprintf("ramp %s to %s at %s", text(of), text(a.BuildID), rollout.Percent(a.To))
 	case a.Kind == rollout.Promote:
 		what = fmt.Sprintf("promote %s to %s", text(of), text(a.BuildID))
 	case a.Kind == rollout.Unroute:
@@ -139,10 +139,10 @@ func (r ProposalReport) what() string {
 			step = fmt.Sprintf(", step %d of %d", a.Step, a.Steps)
 		}
 		return fmt.Sprintf("**Ramp %s from %s to %s** of the new workflows of %s%s.", quotedBuild(a.BuildID),
-			percent(a.From), percent(a.To), of, step)
+			rollout.Percent(a.From), rollout.Percent(a.To), of, step)
 	case a.Kind == rollout.Promote:
 		return fmt.Sprintf("**Promote %s** from %s to all new workflows of %s.", quotedBuild(a.BuildID),
-			percent(a.From), of)
+			rollout.Percent(a.From), of)
 	case a.Kind == rollout.Unroute:
 		return fmt.Sprintf("**Take all new workflows from %s** of %s, which is left without a current version.",
 			quotedBuild(a.BuildID), of)
@@ -249,7 +249,7 @@ func (r ProposalReport) routing() string {
 }
 
 func share(c rollout.RoutingConfig, id string) string {
-	out := percent(asWritten(c.Share(id)))
+	out := rollout.Percent(rollout.AsWritten(c.Share(id)))
 	switch {
 	case c.HasRamp && c.Ramping == id:
 		return out + ", ramping"
@@ -314,7 +314,7 @@ func (r ProposalReport) bake() time.Duration {
 // ramped says what comes after a step.
 func (r ProposalReport) ramped(id string) []string {
 	step, later := r.askedStep(), r.later()
-	first := fmt.Sprintf("If it still holds, %s gets %s at once", id, percent(r.Asked.Action.To))
+	first := fmt.Sprintf("If it still holds, %s gets %s at once", id, rollout.Percent(r.Asked.Action.To))
 	if step != nil {
 		first += fmt.Sprintf(", for %s at least", step.PauseDuration)
 		if step.Gate != nil {
@@ -323,14 +323,14 @@ func (r ProposalReport) ramped(id string) []string {
 	}
 	next := "the promotion"
 	if len(later) > 0 {
-		next = percent(later[0].RampPercentage)
+		next = rollout.Percent(later[0].RampPercentage)
 	}
 	second := fmt.Sprintf("After that, %s is proposed the same way.", next)
 	switch {
 	case r.Scope == v1alpha1.ScopeRollout:
 		var all []string
 		for _, s := range later[:min(len(later), maxTodo)] {
-			all = append(all, fmt.Sprintf("%s for %s", percent(s.RampPercentage), s.PauseDuration))
+			all = append(all, fmt.Sprintf("%s for %s", rollout.Percent(s.RampPercentage), s.PauseDuration))
 		}
 		if n := len(later) - maxTodo; n > 0 {
 			all = append(all, countOf(int64(n), "more step"))
@@ -367,7 +367,7 @@ func (r ProposalReport) which() string {
 	case a.Evacuation != nil:
 		return " --stage " + string(a.Evacuation.Stage)
 	case a.Kind == rollout.Ramp || a.Kind == rollout.Promote:
-		return " --to " + strings.TrimSuffix(percent(a.To), "%")
+		return " --to " + strings.TrimSuffix(rollout.Percent(a.To), "%")
 	}
 	return ""
 }

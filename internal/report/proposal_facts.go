@@ -143,7 +143,7 @@ func (r ProposalReport) comparison(t *grid, c rollout.Canary, read string) {
 	}
 	if a := r.strategy().Analysis; a != nil && a.MaxFailureRate > 0 && c.Problem == "" {
 		t.row("ceiling", fmt.Sprintf("at most %s may fail; evidence for more %s, turned back at %s",
-			percent(round(100*a.MaxFailureRate)), power(c.CeilingEvidence), power(c.Bound)), read)
+			rollout.Percent(round(100*a.MaxFailureRate)), power(c.CeilingEvidence), power(c.Bound)), read)
 	}
 	stuck := fmt.Sprintf("%s on %s, %s on an unknown version", rollout.Grouped(c.Stuck.Candidate),
 		quotedBuild(c.Candidate), rollout.Grouped(c.Stuck.Unresolved))

@@ -270,7 +270,7 @@ func (st Status) ramp() string {
 	if st.RampPercentage == nil {
 		return "-"
 	}
-	return percent(*st.RampPercentage)
+	return rollout.Percent(*st.RampPercentage)
 }
 
 func (st Status) step() string {

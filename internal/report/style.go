@@ -79,9 +79,6 @@ func (s Style) diff(text string) string {
 	return b.String()
 }
 
-// percent prints a percentage as a person writes it, such as 12.5%.
-func percent(p float64) string { return rollout.Percent(p) }
-
 // unversioned names a build, or the workers that have none.
 func unversioned(buildID string) string { return cmp.Or(buildID, "unversioned workers") }
 

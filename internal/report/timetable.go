@@ -58,9 +58,9 @@ func traffic(r rollout.RoutingConfig) string {
 	if r.Current == "" && !r.HasRamp {
 		return "-"
 	}
-	out := []string{unversioned(r.Current) + " " + percent(asWritten(r.Share(r.Current)))}
+	out := []string{unversioned(r.Current) + " " + rollout.Percent(rollout.AsWritten(r.Share(r.Current)))}
 	if r.HasRamp {
-		out = append(out, unversioned(r.Ramping)+" "+percent(asWritten(r.Percentage)))
+		out = append(out, unversioned(r.Ramping)+" "+rollout.Percent(rollout.AsWritten(r.Percentage)))
 	}
 	return oneLine(strings.Join(out, ", "))
 }

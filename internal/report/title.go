@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -29,7 +28,7 @@ func title(a rollout.Action) string {
 		}
 		return fmt.Sprintf("start gate %s on %s", a.Gate.WorkflowType, build)
 	case rollout.Ramp:
-		out := fmt.Sprintf("ramp %s from %s to %s", build, percent(a.From), percent(a.To))
+		out := fmt.Sprintf("ramp %s from %s to %s", build, rollout.Percent(a.From), rollout.Percent(a.To))
 		if a.Step > 0 {
 			out += fmt.Sprintf(" (step %d of %d)", a.Step, a.Steps)
 		}
@@ -41,7 +40,7 @@ func title(a rollout.Action) string {
 	case rollout.Rollback:
 		return "roll back to " + build
 	case rollout.Continue:
-		return fmt.Sprintf("leave %s with %s", build, percent(a.From))
+		return fmt.Sprintf("leave %s with %s", build, rollout.Percent(a.From))
 	case rollout.DriftAction:
 		if a.Drift == nil {
 			return "drift"
@@ -101,20 +100,11 @@ func resources(writes []rollout.ResourceWrite) string {
 	return strings.Join(out, ", ")
 }
 
-// asWritten is a percentage of the server's precision as a person writes it.
-func asWritten(p float32) float64 {
-	f, err := strconv.ParseFloat(strconv.FormatFloat(float64(p), 'g', -1, 32), 64)
-	if err != nil {
-		return float64(p)
-	}
-	return f
-}
-
 // text of a routing, such as "current v1, ramping v2 at 5%".
 func (r Routing) text() string {
 	out := "current " + cmp.Or(r.Current, "none")
 	if r.Ramping != nil && r.Percentage != nil {
-		out += fmt.Sprintf(", ramping %s at %s", unversioned(*r.Ramping), percent(*r.Percentage))
+		out += fmt.Sprintf(", ramping %s at %s", unversioned(*r.Ramping), rollout.Percent(*r.Percentage))
 	}
 	return out
 }

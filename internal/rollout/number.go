@@ -9,6 +9,15 @@ import (
 // Percent prints a percentage as a person writes it, such as 12.5%.
 func Percent(p float64) string { return strconv.FormatFloat(p, 'f', -1, 64) + "%" }
 
+// AsWritten turns the server's float32 into the number that a person wrote: 0.1, not 0.10000000149.
+func AsWritten(p float32) float64 {
+	f, err := strconv.ParseFloat(strconv.FormatFloat(float64(p), 'g', -1, 32), 64)
+	if err != nil {
+		return float64(p)
+	}
+	return f
+}
+
 // Rate prints what part of a whole is in percent, to two digits or to the whole percent, such as 0.4% or 12%. It is 0%
 // and 100% only where that is exact.
 func Rate(part, of int64) string {

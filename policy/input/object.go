@@ -119,12 +119,3 @@ func list[T any](items []T, fill func(*object, T)) ast.Value {
 
 // Instant is in whole seconds: what differs by less makes no decision, and would fill the log of decisions.
 func Instant(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
-
-// percent turns the server's float32 into the number a person wrote: 0.1, not 0.10000000149.
-func percent(p float32) float64 {
-	f, err := strconv.ParseFloat(strconv.FormatFloat(float64(p), 'g', -1, 32), 64)
-	if err != nil {
-		return float64(p)
-	}
-	return f
-}

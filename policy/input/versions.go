@@ -33,7 +33,7 @@ func routingOf(s *rollout.Snapshot, obs *rollout.Observation) ast.Value {
 	o.flag("hasRamp", r.HasRamp)
 	if r.HasRamp {
 		o.put("ramping", ast.String(r.Ramping))
-		o.number("percentage", percent(r.Percentage))
+		o.number("percentage", rollout.AsWritten(r.Percentage))
 	}
 	o.time("currentChangedAt", r.CurrentChangedAt)
 	o.time("rampingChangedAt", r.RampingChangedAt)
@@ -79,7 +79,7 @@ func versionOf(obs *rollout.Observation, buildID string) *object {
 	o := newObject()
 	o.text("buildID", buildID)
 	if read(obs) {
-		o.number("share", percent(obs.Routing.Share(buildID)))
+		o.number("share", rollout.AsWritten(obs.Routing.Share(buildID)))
 	}
 	v := obs.Version(buildID)
 	if v == nil {
