@@ -47,8 +47,10 @@ func (k groupKey) compare(o groupKey) int {
 // group is the due worker deployments of an environment in one Temporal namespace, and what was decided about them.
 type group struct {
 	groupKey
-	env       rollout.EnvironmentWorld
-	judge     Judge
+	env   rollout.EnvironmentWorld
+	judge Judge
+	// undivided says that what all groups of the environment decide goes into one commit.
+	undivided bool
 	snapshots []rollout.Snapshot
 	// inputs of the snapshots.
 	inputs map[rollout.Name]rollout.Inputs
@@ -133,10 +135,13 @@ type assessed struct {
 	environment string
 	groups      []*group
 	decisions   []*rollout.Decision
-	// waiting are the worker deployments that there was no time for.
+	// waiting are the worker deployments that there was no time for, since when those waited that had their turn now.
 	waiting map[rollout.Name]bool
+	since   map[rollout.Name]time.Time
 	// late says that some was decided by a late group, on an earlier reading.
 	late bool
+	// incomplete says that the commit is not divided, and that another group which it is about is still at work.
+	incomplete bool
 	// tips are those of the tries to commit it.
 	tips []string
 }
@@ -153,7 +158,10 @@ type running struct {
 	keys map[resync.Key]groupKey
 	// slow are those whose last group its cycle did not wait for until it was done: no cycle waits for the next one.
 	slow map[groupKey]bool
-	all  sync.WaitGroup
+	// drained are the environments whose decisions were not committed, since the commit of another one took long: in
+	// the next cycle they come first.
+	drained map[string]bool
+	all     sync.WaitGroup
 }
 
 // Close waits for groups that are at work. They end with the context of their cycle.
@@ -168,20 +176,22 @@ func (r *Reconciler) assess(ctx context.Context, tip reading, groups []*group) i
 		r.start(ctx, groups)
 		over, end := r.Groups.waiting()
 		defer end()
-		undivided := func(env rollout.EnvironmentWorld) bool {
-			return r.proposes(rollout.Commit{Environment: env.Environment})
-		}
 		environments := slices.Clone(tip.World.Environments)
 		slices.SortStableFunc(environments, func(a, b rollout.EnvironmentWorld) int {
-			return first(!undivided(a), !undivided(b))
+			return cmp.Or(first(r.running.drained[a.Environment.Name], r.running.drained[b.Environment.Name]),
+				first(!r.proposes(a.Environment), !r.proposes(b.Environment)))
 		})
 		for _, env := range environments {
 			name, over := env.Environment.Name, over
-			if undivided(env) { // it waits for all of its groups, after the commits of others
+			if r.proposes(env.Environment) { // it waits for all of its groups, after the commits of others
 				over = ctx
 			}
 			r.wait(over, slices.DeleteFunc(slices.Clone(groups), func(g *group) bool { return g.environment != name }))
-			if !yield(r.collect(name, false)) {
+			a := r.collect(name, false)
+			if len(a.decisions) > 0 {
+				delete(r.running.drained, name)
+			}
+			if !yield(a) {
 				return
 			}
 		}
@@ -200,6 +210,13 @@ func (l GroupLimits) waiting() (over context.Context, end context.CancelFunc) {
 func (l GroupLimits) allow(g *group) {
 	if l.Time > 0 {
 		g.until = time.Now().Add(l.Time)
+	}
+}
+
+// stopAfter gives a group, if its time is bounded, what it had left.
+func (g *group) stopAfter(left time.Duration) {
+	if !g.until.IsZero() {
+		g.until = time.Now().Add(left)
 	}
 }
 
@@ -233,6 +250,7 @@ func (r *Reconciler) start(ctx context.Context, groups []*group) {
 		if r.running.groups == nil {
 			r.running.groups, r.running.slow, r.running.members = map[groupKey]*group{}, map[groupKey]bool{},
 				map[resync.Key]bool{}
+			r.running.drained = map[string]bool{}
 		}
 		for key := range g.members() {
 			r.running.members[key] = true
@@ -285,9 +303,9 @@ func (r *Reconciler) work(ctx context.Context, g *group) {
 	} else {
 		g.decisions = r.decide(ctx, g, func(decisions []*rollout.Decision) []*rollout.Decision {
 			// What lowering takes is not taken from the time for observing, nor the other way round.
-			until := g.until
+			left := time.Until(g.until)
 			r.Groups.allow(g)
-			defer func() { g.until = until }()
+			defer func() { g.stopAfter(left) }()
 			return r.lower(ctx, g, r.check(ctx, decisions, &g.report))
 		})
 		if !g.blind {
@@ -304,16 +322,25 @@ func (r *Reconciler) work(ctx context.Context, g *group) {
 	}
 }
 
-// collect ends the groups of an environment that are done, or only those that raise, and gives what they decided.
+// collect ends the groups of an environment that are done, or only those that raise, and gives what they decided. Where
+// their commit is not divided, late ones wait for each other.
 func (r *Reconciler) collect(environment string, raises bool) assessed {
-	a := assessed{environment: environment, waiting: map[rollout.Name]bool{}}
+	a := assessed{environment: environment, waiting: map[rollout.Name]bool{}, since: map[rollout.Name]time.Time{}}
+	var done []groupKey
 	for _, key := range slices.SortedFunc(maps.Keys(r.running.groups), groupKey.compare) {
 		g := r.running.groups[key]
-		if key.environment != environment || raises && !g.raises {
-			continue
-		}
-		if g.leave() {
+		switch {
+		case key.environment != environment || raises && !g.raises:
+		case g.leave():
 			r.running.slow[key] = true
+			a.incomplete = a.incomplete || g.undivided
+		default:
+			done = append(done, key)
+		}
+	}
+	for _, key := range done {
+		g := r.running.groups[key]
+		if a.incomplete && g.undivided && g.cycle != r.running.cycle {
 			continue
 		}
 		r.dissolve(g)
@@ -334,6 +361,9 @@ func (r *Reconciler) collect(environment string, raises bool) assessed {
 		a.decisions = append(a.decisions, g.decisions...)
 	}
 	a.decisions = inOrder(a.decisions)
+	for _, d := range a.decisions {
+		a.since[d.Snapshot.Deployment] = r.resync.Waiting(keyOf(d))
+	}
 	return a
 }
 

@@ -179,9 +179,8 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report, waited bool
 		r.drain(name, report)            // what cannot be committed now is decided again
 		known := slices.Clone(env.Known) // those that waited come first
 		slices.SortStableFunc(known, func(a, b *rollout.Known) int {
-			since, other := r.resync.Waiting(resync.Key{Env: name, Name: a.Deployment}),
-				r.resync.Waiting(resync.Key{Env: name, Name: b.Deployment})
-			return cmp.Or(first(!since.IsZero(), !other.IsZero()), since.Compare(other))
+			return byTurn(r.resync.Waiting(resync.Key{Env: name, Name: a.Deployment}),
+				r.resync.Waiting(resync.Key{Env: name, Name: b.Deployment}))
 		})
 		for part := range slices.Chunk(known, cmp.Or(r.MaxDue, DefaultMaxDue)) {
 			// One that cannot be read keeps no other's traffic where it is.
@@ -189,7 +188,9 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report, waited bool
 			errs = append(errs, err)
 			groups := r.group(env, snapshots)
 			for _, g := range groups {
-				g.blind, g.since = true, r.last.at
+				if g.blind = true; !env.Unrecorded {
+					g.since = r.last.at
+				}
 				g.hasty = !waited && r.Now().Sub(r.last.at) <= cmp.Or(r.Patience, DefaultPatience)
 			}
 			r.start(ctx, groups)
@@ -207,4 +208,7 @@ func (r *Reconciler) drain(environment string, report *Report) {
 	a := r.collect(environment, false)
 	r.served(a)
 	report.merge(a, r)
+	if len(a.decisions) > 0 {
+		r.running.drained[environment] = true
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/resync"
@@ -19,7 +18,7 @@ func (r *Reconciler) commit(ctx context.Context, tip reading, env rollout.Enviro
 	if env.Unrecorded { // its records cannot be read: nothing is written on top of them
 		return decisions, nil
 	}
-	decisions = r.admit(ctx, env, decisions, report)
+	decisions = r.admit(ctx, env, r.recent(ctx, decisions, report), report)
 	release, err := r.repository.take(ctx)
 	if err != nil {
 		return nil, err
@@ -64,6 +63,19 @@ func (r *Reconciler) admit(ctx context.Context, env rollout.EnvironmentWorld, de
 	return r.check(ctx, out, report)
 }
 
+// recent leaves out the decisions to scale a version down that were made too long ago: it may have traffic by now.
+func (r *Reconciler) recent(ctx context.Context, decisions []*rollout.Decision,
+	report *Report) []*rollout.Decision {
+	return slices.DeleteFunc(decisions, func(d *rollout.Decision) bool {
+		scales := func(a rollout.Action) bool { return a.Kind == rollout.ScaleDown }
+		old := r.tooOld(d) && slices.ContainsFunc(d.Plan.Actions, scales)
+		if old {
+			r.leave(ctx, d, report)
+		}
+		return old
+	})
+}
+
 // unmoved reads the output's branch again where nothing was pushed to it, and so nothing compared: what a person
 // committed meanwhile counts.
 func (r *Reconciler) unmoved(ctx context.Context, env rollout.EnvironmentWorld, report *Report) bool {
@@ -91,7 +103,7 @@ func (r *Reconciler) stillHold(ctx context.Context, tip reading, a assessed, rep
 	for _, d := range a.decisions {
 		row := tip.row(keyOf(d))
 		switch {
-		case row == nil, recordOf(row) != d.Snapshot.Record.Tree, r.isOld(d):
+		case row == nil, recordOf(row) != d.Snapshot.Record.Tree:
 			r.leave(ctx, d, report)
 		case resync.InputsOfKnown(row, *shared, hash) == d.Inputs && (d.Acted || !isNewcomer(d)):
 			kept = append(kept, d)
@@ -103,16 +115,6 @@ func (r *Reconciler) stillHold(ctx context.Context, tip reading, a assessed, rep
 	}
 	a.decisions = inOrder(kept, r.decideAgain(ctx, tip, env, moved, report))
 	return a
-}
-
-// oldest is how old the facts of a decision may be that is committed. It is far older than a group takes: its
-// environment was out of the configuration meanwhile.
-const oldest = 10 * time.Minute
-
-// isOld reports whether a decision is too old to be committed. One without an observation has no age.
-func (r *Reconciler) isOld(d *rollout.Decision) bool {
-	at := d.Snapshot.Observation.At
-	return !at.IsZero() && r.Now().Sub(at) > oldest
 }
 
 // isNewcomer reports whether a decision depends on what other worker deployments do: it starts a rollout or names
@@ -161,8 +163,7 @@ func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.E
 
 // leave leaves a worker deployment to the next cycle.
 func (r *Reconciler) leave(ctx context.Context, d *rollout.Decision, report *Report) {
-	r.Log.DebugContext(ctx, "the repository moved: decided again in the next cycle", "deployment",
-		d.Plan.Deployment.String())
+	r.Log.DebugContext(ctx, "decided again in the next cycle", "deployment", d.Plan.Deployment.String())
 	r.resync.Drop(keyOf(d))
 	report.more(r.Now())
 }

@@ -57,9 +57,8 @@ type Reconciler struct {
 	refused map[string]refusal
 	// pauses are those of environments whose commits failed, and of the repository where it could not be read.
 	pauses backoffs
-	// podChanges and rootFiles are what was compared last.
-	podChanges podChanges
-	rootFiles  rootFiles
+	// rootFiles are what was compared last.
+	rootFiles rootFiles
 	// rested is how often memory was given back to the system.
 	rested int
 }
@@ -140,7 +139,7 @@ func (r *Reconciler) Cycle(ctx context.Context) (Report, error) {
 func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, a assessed,
 	report *Report) (newest reading, err error) {
 	report.merge(a, r)
-	if r.pauses.has(a.environment, r.Now()) { // its last commit failed: traffic was lowered, the rest is decided later
+	if a.incomplete || r.pauses.has(a.environment, r.Now()) { // traffic was lowered, the rest is decided later
 		report.note(a.decisions...)
 		return tip, nil
 	}
@@ -163,7 +162,7 @@ func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, a assessed
 		}
 		committed, err := r.commit(ctx, tip, env, a.decisions, report)
 		if err == nil {
-			err = r.raise(ctx, env, committed, a.waiting, report)
+			err = r.raise(ctx, env, committed, a, report)
 		}
 		switch {
 		case err == nil:

@@ -30,18 +30,21 @@ func (r *Reconciler) due(ctx context.Context, tip reading, report *Report) ([]*g
 		due[i], resting[i] = r.split(env, shared, hash)
 	}
 	r.resync.AskLists(ctx, r.Lister, r.Log)
-	var groups []*group
-	var errs []error
+	snapshots := make([][]rollout.Snapshot, len(tip.World.Environments))
+	errs := make([]error, len(tip.World.Environments))
 	for i, env := range tip.World.Environments {
 		rows := append(due[i], r.moved(ctx, env, resting[i])...)
-		snapshots, err := r.load(ctx, tip, env, r.firstDue(env, rows, report))
-		errs = append(errs, err)
-		groups = append(groups, r.group(env, snapshots)...)
+		snapshots[i], errs[i] = r.load(ctx, tip, env, r.firstDue(env, rows, report))
+	}
+	var groups []*group
+	for i, env := range tip.World.Environments { // while files are waited for, other groups may have begun: blind ones
+		groups = append(groups, r.group(env, snapshots[i])...)
 	}
 	return groups, errors.Join(errs...)
 }
 
-// forgetGone drops what is remembered of worker deployments that are not in the repository any more.
+// forgetGone drops what is remembered of worker deployments and environments that are not in the repository any more.
+// Groups of such environments raise and delete nothing more.
 func (r *Reconciler) forgetGone(tip reading) {
 	there := 0
 	for _, env := range tip.World.Environments {
@@ -52,6 +55,17 @@ func (r *Reconciler) forgetGone(tip reading) {
 	r.running.forget(gone, there)
 	r.absence.forget(gone, there)
 	maps.DeleteFunc(r.failures, func(key resync.Key, _ *rollout.Problem) bool { return gone(key) })
+	for key, g := range r.running.groups {
+		if _, ok := tip.environment(key.environment); ok {
+			continue
+		}
+		for member := range g.members() {
+			g.withdraw(member.Name)
+		}
+		if !g.leave() {
+			r.dissolve(g)
+		}
+	}
 }
 
 // split divides an environment's worker deployments: those that are due by Git or by their time, and those that rest
@@ -62,10 +76,12 @@ func (r *Reconciler) split(env rollout.EnvironmentWorld, shared *resync.Shared,
 	walk := r.resync.Walk(name)
 	for _, k := range env.Known {
 		key := resync.Key{Env: name, Name: k.Deployment}
-		if r.running.has(key) || r.Lister != nil && r.failures[key] == nil && walk.Rests(k, shared, hash, now) {
-			continue
+		switch {
+		case r.running.has(key):
+			walk.Keep(k)
+		case r.Lister == nil || r.failures[key] != nil || !walk.Rests(k, shared, hash, now):
+			due = append(due, k)
 		}
-		due = append(due, k)
 	}
 	return due, walk.End()
 }
@@ -73,10 +89,9 @@ func (r *Reconciler) split(env rollout.EnvironmentWorld, shared *resync.Shared,
 // moved gives the resting worker deployments whose traffic or pods moved.
 func (r *Reconciler) moved(ctx context.Context, env rollout.EnvironmentWorld,
 	resting []*resync.Row) (moved []*rollout.Known) {
-	pods := r.looksAtPods(env) && r.podChanges.moved(env.Environment.Name, r.Cluster.Changes())
+	pods := r.looksAtPods(env)
 	for _, row := range resting {
-		row.PodsMoved = row.PodsMoved || pods && podsMoved(ctx, r.Cluster, row.Pods)
-		if row.TrafficMoved() || row.PodsMoved {
+		if row.TrafficMoved() || pods && podsMoved(ctx, r.Cluster, row.Pods) {
 			moved = append(moved, row.Known())
 		}
 	}
@@ -87,15 +102,14 @@ func (r *Reconciler) moved(ctx context.Context, env rollout.EnvironmentWorld,
 // have a record, since they may have traffic to be lowered. A commit that may have to be proposed is not divided.
 func (r *Reconciler) firstDue(env rollout.EnvironmentWorld, rows []*rollout.Known, report *Report) []*rollout.Known {
 	most := cmp.Or(r.MaxDue, DefaultMaxDue)
-	if r.proposes(rollout.Commit{Environment: env.Environment}) {
+	if r.proposes(env.Environment) {
 		most = math.MaxInt
 	}
 	since := func(k *rollout.Known) time.Time {
 		return r.resync.Waiting(resync.Key{Env: env.Environment.Name, Name: k.Deployment})
 	}
 	slices.SortFunc(rows, func(a, b *rollout.Known) int {
-		return cmp.Or(first(!since(a).IsZero(), !since(b).IsZero()), since(a).Compare(since(b)),
-			first(recorded(a), recorded(b)), a.Deployment.Compare(b.Deployment))
+		return cmp.Or(byTurn(since(a), since(b)), first(recorded(a), recorded(b)), a.Deployment.Compare(b.Deployment))
 	})
 	if len(rows) <= most {
 		return rows
@@ -107,6 +121,11 @@ func (r *Reconciler) firstDue(env rollout.EnvironmentWorld, rows []*rollout.Know
 		report.more(r.Now())
 	}
 	return rows[:most]
+}
+
+// byTurn puts those that wait, since some time, before those that do not: longest first.
+func byTurn(since, other time.Time) int {
+	return cmp.Or(first(!since.IsZero(), !other.IsZero()), since.Compare(other))
 }
 
 // first puts true before false.
@@ -174,7 +193,8 @@ func (r *Reconciler) group(env rollout.EnvironmentWorld, snapshots []rollout.Sna
 		if at < 0 {
 			at, groups = len(groups), append(groups,
 				&group{groupKey: key, env: env, judge: r.JudgeFor(env), blind: env.Unrecorded,
-					inputs: map[rollout.Name]rollout.Inputs{}, report: newReport()})
+					undivided: r.proposes(env.Environment), inputs: map[rollout.Name]rollout.Inputs{},
+					report: newReport()})
 		}
 		groups[at].snapshots = append(groups[at].snapshots, s)
 		groups[at].inputs[s.Deployment] = resync.InputsOf(&s, *shared, hash)

@@ -40,19 +40,6 @@ func (p *Planner) looksAtPods(env rollout.EnvironmentWorld) bool {
 	return p.Cluster != nil && p.JudgeFor != nil && p.JudgeFor(env).LooksAt(rollout.PartCluster)
 }
 
-// podChanges is how often each environment's cluster had changed when its pods were compared last.
-type podChanges map[string]uint64
-
-// moved reports whether an environment's cluster changed since it was asked last.
-func (p *podChanges) moved(env string, changes uint64) bool {
-	if *p == nil {
-		*p = podChanges{}
-	}
-	was, ok := (*p)[env]
-	(*p)[env] = changes
-	return !ok || was != changes
-}
-
 // podsSeen keeps what a decision was made on, where policies look at pods; nil: nothing of it.
 func (r *Reconciler) podsSeen(env rollout.EnvironmentWorld, s *rollout.Snapshot) *resync.Pods {
 	if s.Cluster == nil || !r.looksAtPods(env) {
@@ -61,9 +48,17 @@ func (r *Reconciler) podsSeen(env rollout.EnvironmentWorld, s *rollout.Snapshot)
 	return &resync.Pods{Ask: s.ClusterAsk(), Said: podsSaid(*s.Cluster)}
 }
 
-// podsMoved reports whether the cluster says something else now.
+// podsMoved reports whether the cluster says something else now. It is not asked while nothing changed in it.
 func podsMoved(ctx context.Context, c Cluster, seen *resync.Pods) bool {
-	return seen != nil && podsSaid(c.Read(ctx, []rollout.ClusterAsk{seen.Ask}, 0)[0]) != seen.Said
+	changes := c.Changes()
+	if seen == nil || seen.Changes == changes {
+		return false
+	}
+	if podsSaid(c.Read(ctx, []rollout.ClusterAsk{seen.Ask}, 0)[0]) != seen.Said {
+		return true
+	}
+	seen.Changes = changes
+	return false
 }
 
 // podsSaid is what was said, whenever that was.

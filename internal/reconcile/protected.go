@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
 )
@@ -28,7 +29,7 @@ type refusal struct {
 func (r *Reconciler) push(ctx context.Context, commit rollout.Commit, report *Report) (hash string, err error) {
 	env := commit.Environment.Name
 	push := func() { hash, err = r.Committer.Commit(ctx, commit) }
-	if !r.proposes(commit) {
+	if !r.proposes(commit.Environment) {
 		delete(r.refused, env)
 		r.patiently(ctx, report, push)
 		return hash, err
@@ -54,8 +55,8 @@ func (r *Reconciler) push(ctx context.Context, commit rollout.Commit, report *Re
 }
 
 // proposes reports whether a commit that its branch does not take is proposed.
-func (r *Reconciler) proposes(commit rollout.Commit) bool {
-	return r.Proposer != nil && commit.Environment.PullRequests.OnProtectedBranch != ""
+func (r *Reconciler) proposes(env v1alpha1.Environment) bool {
+	return r.Proposer != nil && env.PullRequests.OnProtectedBranch != ""
 }
 
 // identityOf stands for a commit but for its message and for when it was made.
@@ -77,7 +78,7 @@ var errProposed = errors.New("the commit was proposed")
 // proposeInstead proposes a commit that its protected branch refused, where the environment asks for that. It gives
 // errProposed then, else what the branch said.
 func (r *Reconciler) proposeInstead(ctx context.Context, commit rollout.Commit, refused error) error {
-	if !r.proposes(commit) || !errors.Is(refused, rollout.ErrProtected) {
+	if !r.proposes(commit.Environment) || !errors.Is(refused, rollout.ErrProtected) {
 		return refused
 	}
 	if err := r.Proposer.ProposeCommit(ctx, commit); err != nil {

@@ -12,11 +12,11 @@ import (
 )
 
 // raise starts gates and moves traffic up, after the push: only what is in Git reaches Temporal. Each Temporal
-// namespace does it beside the others; a cycle waits for them as it does in assess. waiting are those that assess had
-// no time for.
+// namespace does it beside the others; a cycle waits for them as it does in assess.
 func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision,
-	waiting map[rollout.Name]bool, report *Report) error {
+	a assessed, report *Report) error {
 	if !env.Unrecorded && !r.confirmed(ctx, env, decisions, report) {
+		report.note(decisions...)
 		return fmt.Errorf("the specs changed while %s was pushed: %w", env.Environment.Output.Branch, rollout.ErrMoved)
 	}
 	report.Decisions, report.LookedAt = append(report.Decisions, decisions...), report.LookedAt+len(decisions)
@@ -24,7 +24,7 @@ func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, de
 		report.note(decisions...)
 		return nil
 	}
-	groups := r.raising(ctx, env, decisions, waiting, report)
+	groups := r.raising(ctx, env, decisions, a, report)
 	r.start(ctx, groups)
 	over, end := r.Groups.waiting()
 	defer end()
@@ -33,9 +33,14 @@ func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, de
 	return nil
 }
 
-// raising divides decisions by the Temporal namespaces in which they are carried out.
+// raising divides decisions by the Temporal namespaces in which they are carried out, those first whose worker
+// deployments waited longest.
 func (r *Reconciler) raising(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision,
-	waiting map[rollout.Name]bool, report *Report) (groups []*group) {
+	a assessed, report *Report) (groups []*group) {
+	decisions = slices.Clone(decisions)
+	slices.SortStableFunc(decisions, func(x, y *rollout.Decision) int {
+		return byTurn(a.since[x.Snapshot.Deployment], a.since[y.Snapshot.Deployment])
+	})
 	hash := resync.NewConnectionHash()
 	for _, d := range decisions {
 		key := keyOfGroup(d.Snapshot, hash)
@@ -50,7 +55,7 @@ func (r *Reconciler) raising(ctx context.Context, env rollout.EnvironmentWorld, 
 			at, groups = len(groups), append(groups, g)
 		}
 		groups[at].decisions = append(groups[at].decisions, d)
-		if waiting[d.Snapshot.Deployment] {
+		if a.waiting[d.Snapshot.Deployment] {
 			groups[at].wait(d.Snapshot.Deployment)
 		}
 	}

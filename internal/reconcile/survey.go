@@ -56,7 +56,7 @@ func (r *Reconciler) survey(ctx context.Context, report *Report) (reading, error
 	if err != nil {
 		return tip, errors.Join(err, r.lowerBlind(ctx, report, false))
 	}
-	return r.keep(tip), nil
+	return r.keep(tip, report), nil
 }
 
 // surveyAgain reads the tip once more in a cycle, before a try, from 0.
@@ -70,7 +70,7 @@ func (r *Reconciler) surveyAgain(ctx context.Context, try int, report *Report) (
 	if err != nil {
 		return tip, err
 	}
-	return r.keep(tip), nil
+	return r.keep(tip, report), nil
 }
 
 // waitForTip reads the tip, patiently.
@@ -122,10 +122,15 @@ func (r *Reconciler) tip(ctx context.Context) (reading, error) {
 	return reading{Survey: survey, load: load}, err
 }
 
-// keep keeps a reading for when the repository is away.
-func (r *Reconciler) keep(tip reading) reading {
+// keep keeps a reading for when the repository is away, and gives one that loads patiently.
+func (r *Reconciler) keep(tip reading, report *Report) reading {
 	tip.at = r.Now()
-	r.last = &tip
+	last := tip
+	r.last = &last
+	tip.load = func(ctx context.Context, snapshots []rollout.Snapshot) (out []rollout.Snapshot, err error) {
+		r.patiently(ctx, report, func() { out, err = last.load(ctx, snapshots) })
+		return out, err
+	}
 	return tip
 }
 

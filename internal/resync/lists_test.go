@@ -47,3 +47,25 @@ func TestListThatDoesNotComeHoldsNothingUp(t *testing.T) {
 		time.Sleep(listTime)
 	})
 }
+
+// The list of a namespace whose worker deployments are in a group at work is kept, with that it is late.
+func TestListOfABusyNamespaceIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, hash, shared := Table{}, NewConnectionHash(), &Shared{}
+		k := &rollout.Known{Deployment: rollout.Name{Namespace: "shop", Name: "cart"}, Connection: &v1alpha1.Connection{}}
+		table.Settle(Key{"prod", k.Deployment}, Row{Inputs: InputsOfKnown(k, *shared, hash), TemporalNamespace: "hung"}, time.Now())
+		ask := func(look func(*Walk)) time.Duration {
+			walk := table.Walk("prod")
+			look(walk)
+			walk.End()
+			begin := time.Now()
+			table.AskLists(t.Context(), slowLister{"hung"}, slog.New(slog.DiscardHandler))
+			return time.Since(begin)
+		}
+		rests := func(w *Walk) { require.True(t, w.Rests(k, shared, hash, time.Now())) }
+		require.Equal(t, listPatience, ask(rests))
+		require.Zero(t, ask(func(w *Walk) { w.Keep(k) }))
+		require.Zero(t, ask(rests), "it is not waited for again")
+		time.Sleep(listTime)
+	})
+}

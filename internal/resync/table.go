@@ -54,8 +54,6 @@ type Row struct {
 	TemporalNamespace string
 	// Pods is what the cluster said, where policies look at that; nil: they do not, or it is of an earlier run.
 	Pods *Pods
-	// PodsMoved says that the cluster said something else since.
-	PodsMoved bool
 
 	// known and shared are what the inputs were compared with last, and were the same as.
 	known  *rollout.Known
@@ -72,6 +70,8 @@ type Row struct {
 type Pods struct {
 	Ask  rollout.ClusterAsk
 	Said string
+	// Changes is how often the cluster had changed when the answer was seen to be the same; zero: it was not compared.
+	Changes uint64
 }
 
 // Known is the worker deployment as the survey has it in which it was found at rest.
@@ -138,6 +138,13 @@ func (w *Walk) Rests(k *rollout.Known, shared *Shared, hash ConnectionHash, now 
 	r.list.used = true
 	w.found = append(w.found, r)
 	return true
+}
+
+// Keep has the next AskLists ask for the list that a worker deployment is in, though it is not looked at.
+func (w *Walk) Keep(k *rollout.Known) {
+	if r := w.row(k); r != nil && r.list != nil {
+		r.list.used = true
+	}
 }
 
 func (w *Walk) row(k *rollout.Known) *Row {
