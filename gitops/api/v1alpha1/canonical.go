@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,120 +15,11 @@ import (
 // decimal digits, any other number as the shortest decimal that reads back as the same float64, in the form of
 // ECMAScript). So 1, 1.0 and 1e0 are the same, as they are to Kubernetes, and so are 0644 and 420 in YAML.
 func CanonicalJSON(data []byte) ([]byte, error) {
-	if isCanonical(data) {
-		return bytes.Clone(data), nil
-	}
 	v, err := DecodeJSON(data)
 	if err != nil {
 		return nil, err
 	}
 	return appendAny(make([]byte, 0, len(data)), v)
-}
-
-// isCanonical says whether data is a JSON value in canonical form, where that shows without reading it: false says
-// nothing of a value with other numbers than integers of up to 18 digits, with control characters that have no letter
-// of their own, or with escapes in its keys.
-func isCanonical(data []byte) bool {
-	c := canonicalReader{text: data}
-	return utf8.Valid(data) && c.value(0) && c.at == len(data)
-}
-
-// canonicalReader goes through text that is known to be UTF-8. Its methods go behind what they are named for, and
-// say whether it stood there in canonical form.
-type canonicalReader struct {
-	text []byte
-	at   int
-}
-
-func (c *canonicalReader) value(depth int) bool {
-	if depth > maxJSONDepth || c.at == len(c.text) {
-		return false
-	}
-	switch first := c.text[c.at]; first {
-	case '{':
-		return c.object(depth)
-	case '[':
-		return c.list(depth)
-	case '"':
-		_, ok := c.str()
-		return ok
-	case 'n':
-		return c.word("null")
-	case 't':
-		return c.word("true")
-	case 'f':
-		return c.word("false")
-	default:
-		return c.integer()
-	}
-}
-
-func (c *canonicalReader) word(word string) bool {
-	if !bytes.HasPrefix(c.text[c.at:], []byte(word)) {
-		return false
-	}
-	c.at += len(word)
-	return true
-}
-
-func (c *canonicalReader) integer() bool {
-	negative := c.word("-")
-	from := c.at
-	for c.at < len(c.text) && '0' <= c.text[c.at] && c.text[c.at] <= '9' {
-		c.at++
-	}
-	digits := c.text[from:c.at]
-	return 0 < len(digits) && len(digits) <= 18 && (digits[0] != '0' || len(digits) == 1 && !negative)
-}
-
-func (c *canonicalReader) object(depth int) bool {
-	if c.at++; c.word("}") {
-		return true
-	}
-	for last := []byte(nil); ; {
-		if c.at == len(c.text) || c.text[c.at] != '"' {
-			return false
-		}
-		key, ok := c.str()
-		if !ok || last != nil && bytes.Compare(last, key) >= 0 || bytes.IndexByte(key, '\\') >= 0 || !c.word(":") ||
-			!c.value(depth+1) {
-			return false
-		}
-		if last = key; !c.word(",") {
-			return c.word("}")
-		}
-	}
-}
-
-func (c *canonicalReader) list(depth int) bool {
-	if c.at++; c.word("]") {
-		return true
-	}
-	for c.value(depth + 1) {
-		if !c.word(",") {
-			return c.word("]")
-		}
-	}
-	return false
-}
-
-// str goes behind a string, and gives what is between its quotes, never nil.
-func (c *canonicalReader) str() ([]byte, bool) {
-	from := c.at + 1
-	for c.at = from; c.at < len(c.text); c.at++ {
-		switch b := c.text[c.at]; {
-		case b == '"':
-			c.at++
-			return c.text[from : c.at-1], true
-		case b < ' ':
-			return nil, false
-		case b == '\\':
-			if c.at++; c.at == len(c.text) || bytes.IndexByte([]byte(`"\bfnrt`), c.text[c.at]) < 0 {
-				return nil, false
-			}
-		}
-	}
-	return nil, false
 }
 
 func appendAny(b []byte, v any) ([]byte, error) {

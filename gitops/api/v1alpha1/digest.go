@@ -288,7 +288,10 @@ func appendValue(b []byte, v reflect.Value) []byte {
 	case Duration:
 		return appendString(b, x.String())
 	case PodTemplate:
-		return appendRaw(b, x.Raw)
+		if len(x.Raw) == 0 {
+			return append(b, "null"...)
+		}
+		return append(b, x.Raw...)
 	case json.RawMessage:
 		return appendRaw(b, x)
 	}
@@ -301,9 +304,6 @@ func appendValue(b []byte, v reflect.Value) []byte {
 
 // appendRaw writes JSON in canonical form, and null for text that is not JSON.
 func appendRaw(b, raw []byte) []byte {
-	if isCanonical(raw) {
-		return append(b, raw...)
-	}
 	canonical, err := CanonicalJSON(raw)
 	if err != nil {
 		return append(b, "null"...)

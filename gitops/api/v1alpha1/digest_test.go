@@ -86,8 +86,6 @@ func TestDigestOfRaw(t *testing.T) {
 	require.Empty(t, problems)
 	w := documents[0].Object.(*v1alpha1.WorkerDeployment)
 	want := w.Digest()
-	w.Spec.Template.Raw = []byte(` {"spec": {"containers": [{"name": "\u0065", "image": "f"}]}}`)
-	require.Equal(t, want, w.Digest())
 	w.Spec.Rollout.Gate.Input = []byte("{} ")
 	withInput := w.Digest()
 	require.NotEqual(t, want, withInput)
@@ -95,10 +93,8 @@ func TestDigestOfRaw(t *testing.T) {
 	require.Equal(t, withInput, w.Digest())
 	w.Spec.Template.Raw = []byte("null")
 	none := w.Digest()
-	for _, raw := range []string{"", "{", `{"a":1,"a"}`} {
-		w.Spec.Template.Raw = []byte(raw)
-		require.Equal(t, none, w.Digest(), raw)
-	}
+	w.Spec.Template.Raw = nil
+	require.Equal(t, none, w.Digest())
 }
 
 func TestRoutingSeal(t *testing.T) {

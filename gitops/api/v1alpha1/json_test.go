@@ -69,39 +69,3 @@ func FuzzJSON(f *testing.F) {
 		require.Equal(t, want, v)
 	})
 }
-
-// What is written in canonical form is known to be so, but where it is looked at in another way.
-func TestCanonicalIsSeen(t *testing.T) {
-	for _, text := range []string{
-		`{}`, `[]`, `""`, `null`, `true`, `false`, `0`, `-1`, `999999999999999999`, `[[],{},""]`,
-		`{"":1,"A":2,"a":[1,-20,"x"],"aa":{"b":null},"é":"日\"\\\b\f\n\r\t<&>/"}`,
-	} {
-		require.True(t, isCanonical([]byte(text)), text)
-	}
-	for _, text := range []string{
-		``, ` 1`, `1 `, `1,`, `1.5`, `1e2`, `-`, `-0`, `00`, `01`, `1000000000000000000`, `nul`, `nulls`, `[1 ]`, `[1, 2]`, `[1,]`, `[,1]`, `[`, `[1`,
-		`{`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{"a": 1}`, `{a:1}`, `{"a":1`, `{"b":1,"a":2}`, `{"a":1,"a":2}`, `{"aa":1,"a":2}`, `{"":1,"":2}`,
-		`{"\n":1}`, `"`, `"a`, `"\`, `"\"`, `"\/"`, `"\u0041"`, `"\u0000"`, "\"\x00\"", "\"\n\"", "\"\xff\"", `"a""b"`, `{}[]`,
-		strings.Repeat("[", maxJSONDepth+2) + strings.Repeat("]", maxJSONDepth+2),
-	} {
-		require.False(t, isCanonical([]byte(text)), text)
-	}
-}
-
-// FuzzIsCanonical: what is taken for canonical is what comes of it when it is read and written.
-func FuzzIsCanonical(f *testing.F) {
-	for _, text := range jsonSeeds {
-		f.Add([]byte(text))
-	}
-	f.Add([]byte(`{"":[0,-10,"\"\\\n"],"a":{"b":null,"c":true}}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if !isCanonical(data) {
-			return
-		}
-		v, err := DecodeJSON(data)
-		require.NoError(t, err)
-		written, err := appendAny(nil, v)
-		require.NoError(t, err)
-		require.Equal(t, string(data), string(written))
-	})
-}
