@@ -100,7 +100,7 @@ func TestFailsClosed(t *testing.T) {
 		"a fact that is missing": {Config{Modules: policytest.Modules(rules + "import data.rampart.facts\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"} if facts.require(\"nosuch\") > 500\n")},
 			"policy.fact", `fact "nosuch" is not known`, "policies/p1.rego:5"},
 		"data that is no YAML": {Config{Data: []parse.DataFile{{Path: "policies/data.yaml", Content: "rampart: [\n"}}},
-			"policy.broken", "it is not YAML", "policies/data.yaml"},
+			"policy.broken", "not valid YAML", "policies/data.yaml"},
 		"a parameter of the wrong type": {Config{Data: []parse.DataFile{{Path: "policies/data.yaml", Content: "rampart:\n  config:\n    rollout:\n      freeze:\n        windows: weekends\n"}}},
 			"policy.broken", `rampart.config.rollout.freeze.windows: "weekends" is given; expected: a list of objects`, "policies/data.yaml:5"},
 		"a misspelt parameter": {Config{Data: []parse.DataFile{{Path: "policies/data.yaml", Content: "rampart:\n  config:\n    rollout:\n      freeze:\n        window: []\n"}}},

@@ -147,7 +147,8 @@ func once[Req, Resp any](ctx context.Context, s *session, method rpc[Req, Resp],
 	case answered:
 		s.conn.reached.Store(true)
 	case code != codes.Canceled && !s.conn.reached.Load():
-		err = &ConnectError{fmt.Errorf("%s: %w", s.conn.address.HostPort, err)}
+		at := s.conn.address.HostPort
+		err = &ConnectError{fmt.Errorf("%s: %w", at, unresolved(ctx, at, err))}
 	}
 	return resp, err
 }

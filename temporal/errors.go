@@ -1,8 +1,10 @@
 package temporal
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -115,6 +117,19 @@ func (e *BusyError) Is(target error) bool { return target == rollout.ErrBusy }
 
 // Unwrap gives the server's error.
 func (e *BusyError) Unwrap() error { return e.Err }
+
+// unresolved is the error of a connection that was never made, with why its host has no address: gRPC does not say.
+func unresolved(ctx context.Context, hostPort string, err error) error {
+	host, _, splitErr := net.SplitHostPort(hostPort)
+	if splitErr != nil {
+		return err
+	}
+	var dns *net.DNSError
+	if _, lookup := net.DefaultResolver.LookupHost(ctx, host); errors.As(lookup, &dns) && dns.IsNotFound {
+		return fmt.Errorf("%w: %w", dns, err)
+	}
+	return err
+}
 
 // problem is a failed read of something as data. The reasons are the in-cluster controller's.
 func problem(what string, err error) *rollout.Problem {

@@ -21,7 +21,7 @@ deployments and build IDs in the folder -C, and its branches and tags where it i
 		Example: `  source <(rampart completion bash)
   rampart completion zsh > "${fpath[1]}/_rampart"
   rampart completion fish > ~/.config/fish/completions/rampart.fish`,
-		Args:                  cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Args:                  cmdutil.OneOf(1, shells...),
 		ValidArgs:             shells,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {

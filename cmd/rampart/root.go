@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -64,6 +63,8 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.Prepare(cmd) },
+		Args:              cobra.ArbitraryArgs,
+		RunE:              cmdutil.Parent,
 	}
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
@@ -72,8 +73,11 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "Help about a command", Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return fmt.Errorf("unknown command %q", strings.Join(args, " "))
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 {
+				return cmdutil.UnknownCommand(found, rest[0])
 			}
 			return found.Help()
 		}})

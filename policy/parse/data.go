@@ -10,10 +10,10 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
@@ -153,7 +153,9 @@ func (b *dataBounds) readData(f DataFile) (*Node, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, malformed(f.Path, err)
+		p := Problem{Path: f.Path}
+		p.Line, p.Message = v1alpha1.SyntaxError([]byte(f.Content), err)
+		return nil, p
 	}
 	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
 		return nil, Problem{Path: f.Path, Line: max(more.Line, 1), Message: "a data file holds one YAML document"}
@@ -171,20 +173,6 @@ func (b *dataBounds) readData(f DataFile) (*Node, error) {
 		return nil, root.Problemf("a data file has to hold an object")
 	}
 	return root, nil
-}
-
-// malformed is the problem of a file that is not YAML. The library says the line in its text only.
-func malformed(path string, err error) Problem {
-	p := Problem{Path: path, Message: strings.TrimPrefix(err.Error(), "yaml: ")}
-	if rest, ok := strings.CutPrefix(p.Message, "line "); ok {
-		if line, message, ok := strings.Cut(rest, ": "); ok {
-			if n, err := strconv.Atoi(line); err == nil && n > 0 {
-				p.Line, p.Message = n, message
-			}
-		}
-	}
-	p.Message = "it is not YAML: " + p.Message
-	return p
 }
 
 // dataReader turns YAML into values as JSON has them, within bounds.

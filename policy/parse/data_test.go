@@ -76,8 +76,8 @@ func TestBrokenYAML(t *testing.T) {
 	_, problems := LoadData([]DataFile{{"d.yaml", "a: 1\nb: 2\nc:\n  d: 1\n  e: @x\n"}, {"e.yaml", "a: \"\x00\"\n"}})
 	require.Len(t, problems, 2)
 	require.Equal(t, 5, problems[0].Line)
-	require.Contains(t, problems[0].Error(), "d.yaml:5: it is not YAML: found character that cannot start any token")
-	require.Contains(t, problems[1].Error(), "e.yaml: it is not YAML: control characters are not allowed")
+	require.Contains(t, problems[0].Error(), "d.yaml:5: not valid YAML: found character that cannot start any token")
+	require.Contains(t, problems[1].Error(), "e.yaml:1: not valid YAML: control characters are not allowed")
 }
 
 // TestWindows: a window that would freeze nothing is a problem of the line that is wrong.

@@ -99,6 +99,9 @@ func (c *CloneSource) Read(ctx context.Context) (world rollout.World, err error)
 	if err != nil {
 		return world, err
 	}
+	if known := strings.HasSuffix(tip.Name, "/"+c.flags.Branch); !known && c.flags.branchGiven() {
+		return world, fmt.Errorf("the clone %s knows no branch %q", clone.Root(), c.flags.Branch)
+	}
 	below := clone.Prefix()
 	if there, err := clone.Narrow(tip); err != nil || !there {
 		if err == nil {

@@ -29,6 +29,9 @@ func DecodeSnapshot(data []byte) (rollout.World, error) {
 	if err := dec.Decode(&world); err != nil {
 		return world, fmt.Errorf("it is not what rampart observe of this version writes: %w", err)
 	}
+	if world.Environments == nil && len(world.Problems) == 0 {
+		return world, errors.New("it has no environments: want what rampart observe writes")
+	}
 	return world, nil
 }
 
@@ -50,12 +53,21 @@ func IsFile(name string) bool {
 func CheckFolder(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return err
+		return notThere(dir, err)
 	}
 	if !info.IsDir() {
 		return fmt.Errorf("%s is not a folder", dir)
 	}
 	return nil
+}
+
+// notThere says where a file or folder was looked for that a person named.
+func notThere(name string, err error) error {
+	here, wdErr := os.Getwd()
+	if !errors.Is(err, fs.ErrNotExist) || filepath.IsAbs(name) || wdErr != nil {
+		return err
+	}
+	return fmt.Errorf("%w; paths count from %s", err, here)
 }
 
 // WalkFiles gives a file, or the files below a folder with one of the extensions. Without extensions it takes those
@@ -66,7 +78,7 @@ func WalkFiles(name string, extensions ...string) ([]string, error) {
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, err
+		return nil, notThere(name, err)
 	}
 	if !info.IsDir() {
 		return []string{name}, nil

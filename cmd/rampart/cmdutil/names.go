@@ -117,3 +117,36 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	}
 	return nil
 }
+
+// Parent is the RunE of a command that has others below it: it shows its help, or says that there is no such command.
+func Parent(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	return UnknownCommand(cmd, args[0])
+}
+
+// UnknownCommand is the error for a subcommand that a parent does not have, with the nearest that it has.
+func UnknownCommand(parent *cobra.Command, name string) error {
+	var known []string
+	for _, c := range parent.Commands() {
+		if c.IsAvailableCommand() {
+			known = append(known, c.Name())
+		}
+	}
+	err := fmt.Errorf("unknown command %q", parent.CommandPath()+" "+name)
+	if near := v1alpha1.Closest(name, known); near != "" {
+		return fmt.Errorf("%w (did you mean %s?)", err, near)
+	}
+	return fmt.Errorf("%w\n  run %q to see what there is", err, parent.CommandPath()+" --help")
+}
+
+// OneOf is the cobra.PositionalArgs of a command that takes one of some words, or with a least of 0 none.
+func OneOf(least int, words ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > 1 || len(args) == 1 && !slices.Contains(words, args[0]) {
+			return fmt.Errorf("%s: want one of %s", cmd.UseLine(), strings.Join(words, ", "))
+		}
+		return nil
+	}
+}

@@ -19,6 +19,7 @@ import (
 // RepositoryFlags say where the repository is and how to log in.
 type RepositoryFlags struct {
 	URL, Branch, CacheDir             string
+	branchGiven                       func() bool
 	user, TokenFile, CAFile           string
 	keyFile, passphraseFile, hostKeys string
 	Proxy                             string
@@ -43,6 +44,7 @@ func (f *RepositoryFlags) AddReading(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.URL, "repo", "", "repository: https://, ssh://, user@host:path, file:///path")
 	fs.StringVar(&f.Branch, "branch", "main", "branch that the specs are on")
+	f.branchGiven = func() bool { return fs.Changed("branch") }
 	fs.StringVar(&f.CacheDir, "cache-dir", "",
 		"folder of mirrors, safe to delete (default: rampart in the user's cache folder)")
 	fs.StringVar(&f.user, "git-user", "", "user name that goes with the token")

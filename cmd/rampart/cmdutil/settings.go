@@ -1,8 +1,10 @@
 package cmdutil
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -32,8 +34,8 @@ func (a *App) applySettings(cmd *cobra.Command) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
 		errs = append(errs, fromVariable(a, f, flags))
-		if values, ok := file[f.Name]; ok && !f.Changed {
-			errs = append(errs, set(flags, f, values, a.config+": "+f.Name))
+		if is, ok := file[f.Name]; ok && !f.Changed {
+			errs = append(errs, set(flags, f, is.values, fmt.Sprintf("%s:%d: %s", a.config, is.line, f.Name)))
 		}
 	})
 	return errors.Join(errs...)
@@ -69,13 +71,26 @@ func set(flags *pflag.FlagSet, f *pflag.Flag, values []string, source string) er
 		return fmt.Errorf("%s: one value is wanted, not a list", source)
 	}
 	if err := flags.Set(f.Name, values[0]); err != nil {
+		if want, ok := wants[f.Value.Type()]; ok {
+			return fmt.Errorf("%s: %q: want %s", source, values[0], want)
+		}
 		return fmt.Errorf("%s: %w", source, err)
 	}
 	return nil
 }
 
+// wants says what a value has to be, by the type of its flag.
+var wants = map[string]string{"bool": "true or false", "duration": "a duration such as 30s or 5m",
+	"int": "a whole number", "float64": "a number"}
+
+// setting is what the file of flags says of one.
+type setting struct {
+	line   int
+	values []string
+}
+
 // readSettings reads the file of flags: a mapping from names to values or lists of values.
-func readSettings(name string, root *cobra.Command) (map[string][]string, error) {
+func readSettings(name string, root *cobra.Command) (map[string]setting, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -83,28 +98,47 @@ func readSettings(name string, root *cobra.Command) (map[string][]string, error)
 	if err != nil {
 		return nil, fmt.Errorf("read --config: %w", err)
 	}
-	var nodes map[string]yaml.Node
-	if err := yaml.Unmarshal(data, &nodes); err != nil {
-		return nil, fmt.Errorf("read --config %s: %w", name, err)
+	var document yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	switch err := dec.Decode(&document); {
+	case errors.Is(err, io.EOF): // nothing is set
+		return nil, nil
+	case err != nil:
+		line, message := v1alpha1.SyntaxError(data, err)
+		return nil, fmt.Errorf("%s:%d: %s", name, line, message)
+	case !errors.Is(dec.Decode(&yaml.Node{}), io.EOF):
+		return nil, fmt.Errorf("read --config %s: there is more than one YAML document in it", name)
+	case document.Content[0].Kind != yaml.MappingNode:
+		return nil, fmt.Errorf("%s:%d: want names of flags with their values, such as interval: 10s", name,
+			document.Content[0].Line)
 	}
 	known := flagNames(root)
-	out := map[string][]string{}
-	for key, node := range nodes {
-		if !slices.Contains(known, key) || key == "config" {
-			message := fmt.Sprintf("%s:%d: there is no flag --%s", name, node.Line, key)
+	out := map[string]setting{}
+	var errs []error
+	for pair := range slices.Chunk(document.Content[0].Content, 2) {
+		key, line := pair[0].Value, pair[0].Line
+		values, err := scalars(pair[1])
+		_, twice := out[key]
+		switch {
+		case !slices.Contains(known, key) || key == "config":
+			err = fmt.Errorf("there is no flag --%s", key)
 			if near := v1alpha1.Closest(key, known); near != "" {
-				message += fmt.Sprintf(" (did you mean %s?)", near)
+				err = fmt.Errorf("%w (did you mean %s?)", err, near)
 			}
-			return nil, errors.New(message)
+		case twice:
+			err = fmt.Errorf("%s: is set above already", key)
+		case err != nil:
+			err = fmt.Errorf("%s: %w", key, err)
 		}
-		if out[key], err = scalars(node); err != nil {
-			return nil, fmt.Errorf("%s:%d: %s: %w", name, node.Line, key, err)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s:%d: %w", name, line, err))
 		}
+		out[key] = setting{line, values}
 	}
-	return out, nil
+	return out, errors.Join(errs...)
 }
 
-func scalars(n yaml.Node) ([]string, error) {
+func scalars(n *yaml.Node) ([]string, error) {
 	switch n.Kind {
 	case yaml.ScalarNode:
 		return []string{n.Value}, nil

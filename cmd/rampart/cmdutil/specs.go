@@ -1,6 +1,7 @@
 package cmdutil
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -75,6 +76,41 @@ func (a *App) LoadSpecs(paths []string) (Specs, error) {
 	return out, out.sayUnbuilt(paths)
 }
 
+// EnterRepository makes -C, where that is inside of a Git checkout, the nearest folder above with a rampart.yaml. It
+// gives the paths, or where there are none -C as it was.
+func (a *App) EnterRepository(paths []string) []string {
+	full, err := filepath.Abs(a.Dir)
+	if err != nil {
+		return paths
+	}
+	root := ""
+	for at := full; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, layout.Config)); err == nil && root == "" {
+			root = at
+		}
+		if _, err := os.Stat(filepath.Join(at, ".git")); err == nil {
+			break
+		}
+		if at == filepath.Dir(at) { // it is in no checkout
+			return paths
+		}
+	}
+	if root == "" || root == full {
+		return paths
+	}
+	a.Say("%s is in the repository %s, which is read", a.Dir, root)
+	if len(paths) == 0 {
+		paths = []string{a.Dir}
+	}
+	if here, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(here, root); err == nil {
+			root = rel
+		}
+	}
+	a.Dir = root
+	return paths
+}
+
 // insideRepository gives the paths as they are below -C, if all are and -C has a rampart.yaml.
 func insideRepository(a *App, paths []string) ([]string, bool) {
 	if _, err := os.Stat(filepath.Join(a.Dir, layout.Config)); err != nil {
@@ -103,8 +139,9 @@ func insideRepository(a *App, paths []string) ([]string, bool) {
 func partOfRepository(a *App, below []string) (Specs, error) {
 	out := Specs{WholeRepository: true, Base: a.Dir}
 	for _, p := range below {
-		if _, err := os.Stat(filepath.Join(a.Dir, filepath.FromSlash(p))); err != nil {
-			return Specs{}, err
+		name := filepath.Join(a.Dir, filepath.FromSlash(p))
+		if _, err := os.Stat(name); err != nil {
+			return Specs{}, notThere(name, err)
 		}
 	}
 	world, err := index.ReadFolder(a.Dir, a.ReadOptions()...)
@@ -166,6 +203,9 @@ func gatherSpecs(a *App, paths []string) (Specs, error) {
 			text, err := readLimited(a.In)
 			if err != nil {
 				return Specs{}, fmt.Errorf("read standard input: %w", err)
+			}
+			if strings.TrimSpace(text) == "" { // what was to write it may have failed
+				return Specs{}, errors.New("standard input is empty: want specs")
 			}
 			add(p, text)
 			continue
@@ -276,6 +316,31 @@ func (s *Specs) Position(at rollout.Snapshot, field string) (line, column int) {
 		}
 	}
 	return 0, 0
+}
+
+// Broken are the documents that have errors.
+func (s *Specs) Broken() []v1alpha1.Document {
+	files := map[string]bool{}
+	for _, p := range s.World.Problems {
+		files[p.File] = true
+	}
+	for _, env := range s.World.Environments {
+		for _, p := range env.Problems {
+			files[p.File] = true
+		}
+	}
+	var out []v1alpha1.Document
+	for _, file := range SortedKeys(files) {
+		text, err := s.read(file)
+		if err != nil { // it is said of the file
+			continue
+		}
+		documents, _ := v1alpha1.Decode(file, []byte(text))
+		out = append(out, slices.DeleteFunc(documents, func(d v1alpha1.Document) bool {
+			return !v1alpha1.HasErrors(d.Problems)
+		})...)
+	}
+	return out
 }
 
 // Problems gives those of all files, with the paths that people know, sorted and each once.

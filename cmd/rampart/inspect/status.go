@@ -43,6 +43,9 @@ wait.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if interval <= 0 {
+				return fmt.Errorf("--interval has to be positive, not %s", interval)
+			}
 			source, closeSource, err := a.OpenPublished(repository)
 			if err != nil {
 				return err

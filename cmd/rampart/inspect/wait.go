@@ -43,6 +43,12 @@ be read at first.`,
 		Args:              cmdutil.OneName,
 		ValidArgsFunction: a.CompleteName,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			switch {
+			case interval <= 0:
+				return fmt.Errorf("--interval has to be positive, not %s", interval)
+			case timeout < 0:
+				return fmt.Errorf("--timeout may not be negative: %s", timeout)
+			}
 			w := waiter{App: a, name: args[0], format: output.Value, interval: interval, failOnStalled: failOnStalled}
 			if err := w.parse(condition); err != nil {
 				return err

@@ -80,7 +80,7 @@ default, or of the library's parameters below rampart.config in data files (conf
 them.`,
 		Example: `  rampart policy schema > input.json && opa check --schema input.json policies
   rampart policy schema config -o yaml`,
-		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		Args:      cmdutil.OneOf(0, cmdutil.SortedKeys(schemas)...),
 		ValidArgs: cmdutil.SortedKeys(schemas),
 		RunE: func(_ *cobra.Command, args []string) error {
 			text := schemas[append(args, "input")[0]]()

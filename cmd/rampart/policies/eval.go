@@ -171,8 +171,12 @@ func readJudged(ctx context.Context, a *cmdutil.App, name, file string) (cmdutil
 		Environments json.RawMessage `json:"environments"`
 	}
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&shape); err != nil {
-		return cmdutil.RecordedInput{}, fmt.Errorf(
-			"read --input %s: want JSON, as rampart observe prints it without -o yaml: %w", file, err)
+		var kind *json.UnmarshalTypeError
+		if errors.As(err, &kind) {
+			err = fmt.Errorf("this is a JSON %s", kind.Value)
+		}
+		return cmdutil.RecordedInput{}, fmt.Errorf("read --input %s: want a JSON object: an input, a snapshot as "+
+			"rampart observe prints it without -o yaml, or a recorded decision: %w", file, err)
 	}
 	if shape.Input != nil && shape.Action == nil && shape.Actions == nil {
 		return lastJudged(ctx, name, cmdutil.DecisionsFrom(bytes.NewReader(data)))

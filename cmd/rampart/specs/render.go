@@ -35,7 +35,7 @@ outside of its folder. Exit code 1 if any file has an error; nothing is printed 
   rampart render --env prod --out build/manifests`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
-			s, err := a.LoadSpecs(args)
+			s, err := a.LoadSpecs(a.EnterRepository(args))
 			if err != nil {
 				return err
 			}
@@ -85,7 +85,12 @@ func render(a *cmdutil.App, s cmdutil.Specs) ([]manifest, error) {
 			m, err := preview.NewTarget(d)
 			var missing *preview.NoConnectionError
 			if errors.As(err, &missing) {
-				err = fmt.Errorf("%s: %w: add its file to the paths", s.DisplayPath(d.SpecPath), err)
+				const field = "spec.workerOptions.connectionRef.name"
+				line, _ := s.Position(d, field)
+				err = fmt.Errorf("%s:%d: %s: %w", s.DisplayPath(d.SpecPath), line, field, err)
+				if !s.WholeRepository {
+					err = fmt.Errorf("%w: add its file to the paths", err)
+				}
 			}
 			errs = append(errs, err)
 			for _, f := range m.Files {

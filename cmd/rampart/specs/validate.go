@@ -33,8 +33,9 @@ func validateCommand(a *cmdutil.App) *cobra.Command {
 asks the policies of package rampart.spec about each spec. Without a PATH it checks the folder -C; "-" is standard
 input.
 
-Where -C has a rampart.yaml and each PATH is below it, the specs belong to its environments, with their policies and
-connections. Else the given files are all there is, and the default policies apply.
+A -C inside of a Git checkout means the nearest folder above with a rampart.yaml, and what is below -C. PATHs count from
+the working directory. Where -C has a rampart.yaml and each PATH is below it, the specs belong to its environments, with
+their policies and connections. Else the given files are all there is, and the default policies apply.
 
 With --base the folder -C, a Git checkout, is a change on top of a commit, such as a pull request on its branch:
 specs are those of the folder; environments, policies, data and waivers that judge them are those of the commit, so
@@ -69,9 +70,13 @@ only rampart policy check finds in policies is a warning: the bot goes on with i
 				}
 				return printValidation(a, output.Value, v)
 			}
+			args = a.EnterRepository(args)
 			s, err := a.LoadSpecs(args)
 			if err != nil {
 				return err
+			}
+			if !s.WholeRepository {
+				a.Say("no rampart.yaml is about these files: the default policies judge them")
 			}
 			if len(args) == 0 {
 				if err := s.LoadWaivers(); err != nil {
@@ -86,8 +91,8 @@ only rampart policy check finds in policies is a warning: the bot goes on with i
 			if err != nil {
 				return err
 			}
-			if v.Deployments == 0 && len(args) == 0 && !v1alpha1.HasErrors(v.Problems) {
-				a.SayNoSpecs(s.World, a.Dir)
+			if v.Deployments == 0 && !v1alpha1.HasErrors(v.Problems) {
+				a.SayNoSpecs(s.World, cmp.Or(strings.Join(args, ", "), a.Dir))
 			}
 			return printValidation(a, output.Value, v)
 		},
@@ -224,7 +229,7 @@ func around(s cmdutil.Specs, d rollout.Snapshot) []v1alpha1.Problem {
 	case d.Spec == nil && len(d.Problems) == 0 && d.Record.Routing != nil:
 		out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: routing,
 			Message: fmt.Sprintf("the spec of %s is gone: its versions are kept", d.Deployment)})
-	case d.Spec != nil && d.Connection == nil:
+	case d.Spec != nil && d.Connection == nil && !brokenConnection(s, d):
 		const field = "spec.workerOptions.connectionRef.name"
 		p := v1alpha1.Problem{Severity: v1alpha1.Error, File: s.DisplayPath(d.SpecPath), Path: field,
 			Message: d.Spec.Spec.WorkerOptions.ConnectionRef.In(d.Deployment.Namespace) + " is not in the repository"}
@@ -252,6 +257,14 @@ func around(s cmdutil.Specs, d rollout.Snapshot) []v1alpha1.Problem {
 		}
 	}
 	return out
+}
+
+// brokenConnection reports whether the connection of a spec is in a file, and has errors, which are said of that file.
+func brokenConnection(s cmdutil.Specs, d rollout.Snapshot) bool {
+	ref := d.Spec.Spec.WorkerOptions.ConnectionRef
+	return slices.ContainsFunc(s.Broken(), func(doc v1alpha1.Document) bool {
+		return doc.Name == ref.Name && strings.HasSuffix(doc.Kind, "Connection")
+	})
 }
 
 // ownTrust warns of containers that name certificates to trust themselves where their connection does too.

@@ -15,11 +15,11 @@ import (
 )
 
 // MayHoldObjects says whether a file can hold an object of this package's kinds. It can if one of their API groups
-// is spelled anywhere in it, or if what it holds is elsewhere. It costs a fraction of Decode: what it turns down
-// needs no decoding.
+// is spelled anywhere in it, or the one kind that no other project has, or if what it holds is elsewhere. It costs a
+// fraction of Decode: what it turns down needs no decoding.
 func MayHoldObjects(data []byte) bool {
 	return bytes.Contains(data, []byte("temporal.io")) || bytes.Contains(data, []byte("rampart.dev")) ||
-		IsPointer(data) || isUTF16(data)
+		bytes.Contains(data, []byte(KindTemporalWorkerDeployment)) || IsPointer(data) || isUTF16(data)
 }
 
 // isUTF16 says whether a file spells one of the API groups in UTF-16, which some editors save.
@@ -90,17 +90,23 @@ func parse(r *report, data []byte, space *workspace) []*yaml.Node {
 	if err == nil {
 		return roots
 	}
-	line, message := syntaxError(err)
-	line = firstLine(data, err.Error(), line)
-	p := Problem{Severity: Error, Line: line, Message: "not valid YAML: " + message}
-	if text := lineOf(data, line); strings.HasPrefix(strings.TrimLeft(text, " "), "\t") {
-		p.Message = "not valid YAML: tabs can't indent; use spaces"
-	}
+	p := Problem{Severity: Error}
+	p.Line, p.Message = SyntaxError(data, err)
 	if !MayHoldObjects(data) {
 		p.Severity = Warning
 	}
 	r.add(p)
 	return roots
+}
+
+// SyntaxError gives the line, from 1, of an error of the YAML package about some data, and says what is wrong there.
+func SyntaxError(data []byte, err error) (line int, message string) {
+	line, message = syntaxError(err)
+	line = firstLine(data, err.Error(), line)
+	if text := lineOf(data, line); strings.HasPrefix(strings.TrimLeft(text, " "), "\t") {
+		message = "tabs can't indent; use spaces"
+	}
+	return line, "not valid YAML: " + message
 }
 
 func parseAll(data []byte) ([]*yaml.Node, error) {
