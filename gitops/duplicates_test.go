@@ -158,10 +158,15 @@ func TestDuplicates(t *testing.T) {
 				require.Nil(t, d.Spec)
 				require.Contains(t, d.Problems[0].Message, "team/x.yaml")
 			}},
-		"specs: the recorded file has another kind": {files: map[string]string{"evil/x.yaml": other, "team/x.yaml": strings.Replace(spec, "temporal.io/", "temporalio/", 1), "team/c.yaml": connectionYAML, record: routing, recordStatus: status},
+		"specs: the recorded file has another kind": {files: map[string]string{"evil/x.yaml": other, "team/x.yaml": strings.NewReplacer("temporal.io/", "example.com/", "TemporalWorkerDeployment", "Other").Replace(spec), "team/c.yaml": connectionYAML, record: routing, recordStatus: status},
 			problems: []string{"evil/x.yaml:1: metadata.name: shop/x is the name of the spec in team/x.yaml, which is there and does not have it now: this one is not used"}, check: func(t *testing.T, d rollout.Snapshot) {
 				require.Nil(t, d.Spec)
 				require.Contains(t, d.Problems[0].Message, "team/x.yaml")
+			}},
+		"specs: the recorded file misspells its API version": {files: map[string]string{"evil/x.yaml": other, "team/x.yaml": strings.Replace(spec, "temporal.io/", "temporalio/", 1), "team/c.yaml": connectionYAML, record: routing, recordStatus: status},
+			problems: []string{`team/x.yaml:1: apiVersion: "temporalio/v1alpha1" has no kind TemporalWorkerDeployment`, "evil/x.yaml:1: metadata.name: shop/x is already the name of the spec in team/x.yaml"}, check: func(t *testing.T, d rollout.Snapshot) {
+				require.Nil(t, d.Spec)
+				require.Contains(t, d.Problems[0].Message, "has no kind")
 			}},
 		"specs: the recorded file is a pointer": {files: map[string]string{"evil/x.yaml": other, "team/x.yaml": "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "team/c.yaml": connectionYAML, record: routing, recordStatus: status},
 			problems: []string{"team/x.yaml:1: the file is in Git LFS", "evil/x.yaml:1: metadata.name: shop/x is the name of the spec in team/x.yaml, which is there and does not have it now: this one is not used"}, check: func(t *testing.T, d rollout.Snapshot) {

@@ -337,8 +337,8 @@ func (c configuration) decoded(d decoded) configuration {
 		switch {
 		case !isConfig && !v1alpha1.HasErrors(doc.Problems):
 			return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: layout.Config, Line: doc.Line,
-				Message: fmt.Sprintf("holds %s; only a %s of %s belongs here",
-					cmp.Or(doc.Kind, "a document without a kind"), v1alpha1.KindConfig, v1alpha1.RampartAPIVersion)})
+				Message: fmt.Sprintf("holds a %s; only a %s of %s belongs here",
+					cmp.Or(doc.Kind, "document without a kind"), v1alpha1.KindConfig, v1alpha1.RampartAPIVersion)})
 		case isConfig && config != nil:
 			return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: layout.Config, Line: doc.Line,
 				Message: "holds a second Config"})
