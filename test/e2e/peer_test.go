@@ -146,6 +146,9 @@ var scenarios = map[string]scenario{
 		play: func(c *cast) {
 			c.push(specText{image: "v2", buildID: "wf"})
 			c.await(goesOn)
+			for _, o := range c.all { // the status is committed before traffic is raised
+				c.eventually("raised, where the strategy is not Manual", func() bool { return o.strategy == 0 || len(o.calls()) > o.begun })
+			}
 			c.push(specText{image: "v3", buildID: "wf"})
 			for _, o := range c.all {
 				c.eventually("updated in place", func() bool { return strings.Contains(o.manifest("wf"), o.name+":v3") })
