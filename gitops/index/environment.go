@@ -34,6 +34,8 @@ type environment struct {
 	waivers     []v1alpha1.Waiver
 	waiversAt   []waiverAt
 	resources   resourceTemplates
+	// unversioned are documents of a spec's kind without an API version: specs, or patches of some.
+	unversioned []*specAt
 	// found are the folders of records, in the order in which they are listed.
 	found []*recordsIn
 	// policyProblem is why policies or data cannot be read; nil: they can.
@@ -89,6 +91,7 @@ func (e *environment) read(owners map[string]string) error {
 			return err
 		}
 	}
+	e.settleUnversioned()
 	e.settleWaivers(e.waiversAt)
 	if err := e.rulingWaivers(); err != nil {
 		return err
@@ -159,9 +162,8 @@ func (e *environment) file(f *found, owners map[string]string) error {
 			e.template(templateAt{name: name, doc: doc, nth: i, spec: &object.Spec, resource: d.resources[i]})
 			e.beside(f)
 		case nil:
-			if v1alpha1.HasErrors(doc.Problems) && isWorkerDeployment(doc.Kind) && name.Name != "" &&
-				name.Namespace != "" {
-				e.specs = append(e.specs, &specAt{name: name, file: f, line: doc.Line, problems: doc.Problems})
+			if v1alpha1.HasErrors(doc.Problems) && isWorkerDeployment(doc.Kind) && name.Name != "" {
+				e.unusable(doc, &specAt{name: name, file: f, line: doc.Line, problems: doc.Problems})
 			}
 			if v1alpha1.HasErrors(doc.Problems) && doc.Kind == v1alpha1.KindWorkerResourceTemplate && name.Name != "" {
 				e.template(templateAt{name: name, doc: doc, nth: i, problem: firstError(doc.Problems)})

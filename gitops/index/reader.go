@@ -223,6 +223,12 @@ func (r *Reader) decodeAnew(t tree.Tree, f *found) (decoded, error) {
 
 func decodedFrom(file string, data []byte) decoded {
 	documents, problems := v1alpha1.Decode(file, data)
+	if !v1alpha1.SpellsGroup(data) { // as a whole it is not a file of ours: only documents of our kinds count
+		problems = nil
+		for _, d := range documents {
+			problems = append(problems, d.Problems...)
+		}
+	}
 	return decoded{documents: documents, problems: problems, resources: resourcesIn(documents),
 		elsewhere: v1alpha1.IsPointer(data)}
 }

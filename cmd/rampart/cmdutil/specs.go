@@ -245,7 +245,14 @@ func (s *Specs) decodeUnclaimed(file string) error {
 		return err
 	}
 	documents, problems := v1alpha1.Decode(file, []byte(data))
-	s.World.Problems = append(s.World.Problems, problems...)
+	for _, p := range problems {
+		if slices.ContainsFunc(documents, func(d v1alpha1.Document) bool {
+			return d.APIVersion == "" && slices.Contains(d.Problems, p)
+		}) {
+			p.Severity = v1alpha1.Warning // it may be a patch, and a spec here would be warned of only
+		}
+		s.World.Problems = append(s.World.Problems, p)
+	}
 	for _, d := range documents {
 		if w, ok := d.Object.(*v1alpha1.WorkerDeployment); ok && w.Status == nil {
 			s.World.Problems = append(s.World.Problems,

@@ -18,8 +18,14 @@ import (
 // is spelled anywhere in it, or the one kind that no other project has, or if what it holds is elsewhere. It costs a
 // fraction of Decode: what it turns down needs no decoding.
 func MayHoldObjects(data []byte) bool {
+	return SpellsGroup(data) || bytes.Contains(data, []byte(KindTemporalWorkerDeployment))
+}
+
+// SpellsGroup says whether one of the API groups is spelled anywhere in a file, or what it holds is elsewhere. Where
+// none is, a file that is not YAML is no mistake: it may be a template that mentions a kind.
+func SpellsGroup(data []byte) bool {
 	return bytes.Contains(data, []byte("temporal.io")) || bytes.Contains(data, []byte("rampart.dev")) ||
-		bytes.Contains(data, []byte(KindTemporalWorkerDeployment)) || IsPointer(data) || isUTF16(data)
+		IsPointer(data) || isUTF16(data)
 }
 
 // isUTF16 says whether a file spells one of the API groups in UTF-16, which some editors save.
@@ -68,7 +74,7 @@ func readable(r *report, data []byte) bool {
 	default:
 		return true
 	}
-	if !MayHoldObjects(data) || IsPointer(data) {
+	if !SpellsGroup(data) || IsPointer(data) {
 		p.Severity = Warning
 	}
 	r.add(p)
@@ -92,7 +98,7 @@ func parse(r *report, data []byte, space *workspace) []*yaml.Node {
 	}
 	p := Problem{Severity: Error}
 	p.Line, p.Message = SyntaxError(data, err)
-	if !MayHoldObjects(data) {
+	if !SpellsGroup(data) {
 		p.Severity = Warning
 	}
 	r.add(p)
