@@ -84,7 +84,8 @@ func WalkFiles(name string, extensions ...string) ([]string, error) {
 		return []string{name}, nil
 	}
 	var out []string
-	err = filepath.WalkDir(name, func(p string, d fs.DirEntry, err error) error {
+	// the separator at the end has the folder itself followed where its name is a link
+	err = filepath.WalkDir(name+string(filepath.Separator), func(p string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err

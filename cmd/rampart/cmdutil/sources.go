@@ -29,7 +29,7 @@ var (
 // it.
 func (a *App) OpenSource(f RepositoryFlags) (source SpecSource, close func() error, err error) {
 	if f.URL == "" {
-		if err := CheckFolder(a.Dir); err != nil {
+		if _, err := a.EnterRepository(nil); err != nil {
 			return nil, nil, err
 		}
 		return a.NarrowSpecSource(folder{a.Dir, a.ReadOptions()}), func() error { return nil }, nil

@@ -3,6 +3,7 @@ package cmdutil
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -77,11 +78,15 @@ func (a *App) LoadSpecs(paths []string) (Specs, error) {
 }
 
 // EnterRepository makes -C, where that is inside of a Git checkout, the nearest folder above with a rampart.yaml. It
-// gives the paths, or where there are none -C as it was.
-func (a *App) EnterRepository(paths []string) []string {
-	full, err := filepath.Abs(a.Dir)
+// gives the paths, or where there are none -C as it was. Where a path is elsewhere, nothing of the repository is read,
+// and -C stays.
+func (a *App) EnterRepository(paths []string) ([]string, error) {
+	if err := CheckFolder(a.Dir); err != nil {
+		return nil, err
+	}
+	full, err := realPath(a.Dir)
 	if err != nil {
-		return paths
+		return nil, err
 	}
 	root := ""
 	for at := full; ; at = filepath.Dir(at) {
@@ -92,23 +97,44 @@ func (a *App) EnterRepository(paths []string) []string {
 			break
 		}
 		if at == filepath.Dir(at) { // it is in no checkout
-			return paths
+			return paths, nil
 		}
 	}
 	if root == "" || root == full {
-		return paths
+		return paths, nil
+	}
+	if _, ok := pathsBelow(root, paths); !ok {
+		return paths, nil
 	}
 	a.Say("%s is in the repository %s, which is read", a.Dir, root)
 	if len(paths) == 0 {
 		paths = []string{a.Dir}
 	}
-	if here, err := os.Getwd(); err == nil {
+	if here, err := realPath("."); err == nil {
 		if rel, err := filepath.Rel(here, root); err == nil {
 			root = rel
 		}
 	}
 	a.Dir = root
-	return paths
+	return paths, nil
+}
+
+// realPath gives the absolute path of a file or folder, without links. A file that is not there has its folder's.
+func realPath(name string) (string, error) {
+	full := name
+	if !filepath.IsAbs(name) {
+		here, err := os.Getwd()
+		if err != nil {
+			return "", err
+		}
+		full = here + string(filepath.Separator) + name // not joined: ".." may be above where a link leads to
+	}
+	found, err := filepath.EvalSymlinks(full)
+	if dir, base := filepath.Split(full); errors.Is(err, fs.ErrNotExist) && base != "" && base != ".." {
+		dir, err := realPath(dir)
+		return filepath.Join(dir, base), err
+	}
+	return found, err
 }
 
 // insideRepository gives the paths as they are below -C, if all are and -C has a rampart.yaml.
@@ -116,13 +142,18 @@ func insideRepository(a *App, paths []string) ([]string, bool) {
 	if _, err := os.Stat(filepath.Join(a.Dir, layout.Config)); err != nil {
 		return nil, false
 	}
-	root, err := filepath.Abs(a.Dir)
+	root, err := realPath(a.Dir)
 	if err != nil {
 		return nil, false
 	}
+	return pathsBelow(root, paths)
+}
+
+// pathsBelow gives the paths as they are below a folder, if all are. root has no links.
+func pathsBelow(root string, paths []string) ([]string, bool) {
 	var out []string
 	for _, p := range paths {
-		full, err := filepath.Abs(p)
+		full, err := realPath(p)
 		if err != nil || p == "-" {
 			return nil, false
 		}

@@ -108,6 +108,9 @@ type policySet struct {
 
 // environmentPolicies are those of the folder -C, with what is wrong in its rampart.yaml.
 func environmentPolicies(a *cmdutil.App) ([]policySet, []policyProblem, error) {
+	if _, err := a.EnterRepository(nil); err != nil {
+		return nil, nil, err
+	}
 	s, err := a.LoadSpecs(nil)
 	if err != nil {
 		return nil, nil, err

@@ -41,6 +41,9 @@ type previewing struct {
 }
 
 func openPreview(ctx context.Context, a *cmdutil.App, ask previewFlags) (*previewing, error) {
+	if _, err := a.EnterRepository(nil); err != nil {
+		return nil, err
+	}
 	judges, err := a.OpenJudges()
 	if err != nil {
 		return nil, err

@@ -35,7 +35,11 @@ outside of its folder. Exit code 1 if any file has an error; nothing is printed 
   rampart render --env prod --out build/manifests`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
-			s, err := a.LoadSpecs(a.EnterRepository(args))
+			args, err := a.EnterRepository(args)
+			if err != nil {
+				return err
+			}
+			s, err := a.LoadSpecs(args)
 			if err != nil {
 				return err
 			}

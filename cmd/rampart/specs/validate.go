@@ -58,6 +58,10 @@ only rampart policy check finds in policies is a warning: the bot goes on with i
 			if base != "" && len(args) > 0 {
 				return errors.New("--base is about all of the folder -C: it goes with no PATH")
 			}
+			args, err := a.EnterRepository(args)
+			if err != nil {
+				return err
+			}
 			judges, err := a.Judges(cmd.Context())
 			if err != nil {
 				return err
@@ -70,7 +74,6 @@ only rampart policy check finds in policies is a warning: the bot goes on with i
 				}
 				return printValidation(a, output.Value, v)
 			}
-			args = a.EnterRepository(args)
 			s, err := a.LoadSpecs(args)
 			if err != nil {
 				return err
