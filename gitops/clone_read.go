@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -68,29 +69,31 @@ func (c *Clone) RemoteURL() (string, error) {
 	return urls[0], nil
 }
 
-// Published names the commit that a bot on a branch reads, as far as the clone knows: the remote's branch; where the
-// clone has none, what its remote has checked out, or the clone itself. Errors: *NoRefError in a clone without a
-// commit.
-func (c *Clone) Published(branch string) (Tip, error) {
+// Published names the commit that a bot on a branch reads, as far as the clone knows: the remote's branch, else the
+// clone's own. Without either it is what the remote has checked out, or the clone itself, and found is false. Errors:
+// *NoRefError in a clone without a commit.
+func (c *Clone) Published(branch string) (tip Tip, found bool, err error) {
 	remote, err := c.Remote()
 	if err != nil {
-		return Tip{}, err
+		return Tip{}, false, err
 	}
-	names := []string{string(plumbing.HEAD)}
+	own := "refs/heads/" + branch
+	names := []string{own, string(plumbing.HEAD)}
 	if remote != "" {
 		remotes := "refs/remotes/" + remote + "/"
-		names = []string{remotes + branch, remotes + "HEAD", string(plumbing.HEAD)}
+		names = []string{remotes + branch, own, remotes + "HEAD", string(plumbing.HEAD)}
 	}
-	for _, name := range names {
+	for i, name := range names {
 		ref, refErr := storer.ResolveReference(c.store, plumbing.ReferenceName(name))
 		if refErr != nil {
 			err = &NoRefError{c.dir, name}
 			continue
 		}
 		commit, err := c.Commit(ref.Hash())
-		return Tip{Name: ref.Name().String(), Commit: ref.Hash().String(), When: commit.Committer.When.UTC()}, err
+		return Tip{Name: ref.Name().String(), Commit: ref.Hash().String(), When: commit.Committer.When.UTC()},
+			i <= slices.Index(names, own), err
 	}
-	return Tip{}, err
+	return Tip{}, false, err
 }
 
 // Narrow has the clone read from the nearest folder with a rampart.yaml in the commit, from the folder that it was

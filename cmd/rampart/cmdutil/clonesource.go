@@ -90,7 +90,7 @@ func (c *CloneSource) Read(ctx context.Context) (world rollout.World, err error)
 			return world, err
 		}
 	}
-	tip, err := clone.Published(c.flags.Branch)
+	tip, known, err := clone.Published(c.flags.Branch)
 	var noCommit *gitops.NoRefError
 	if errors.As(err, &noCommit) {
 		c.once("the repository %s has no commit yet: the folder is read as it is on disk", clone.Root())
@@ -99,7 +99,7 @@ func (c *CloneSource) Read(ctx context.Context) (world rollout.World, err error)
 	if err != nil {
 		return world, err
 	}
-	if known := strings.HasSuffix(tip.Name, "/"+c.flags.Branch); !known && c.flags.branchGiven() {
+	if !known && c.flags.branchGiven() {
 		return world, fmt.Errorf("the clone %s knows no branch %q", clone.Root(), c.flags.Branch)
 	}
 	below := clone.Prefix()
@@ -109,7 +109,7 @@ func (c *CloneSource) Read(ctx context.Context) (world rollout.World, err error)
 		}
 		return c.folder.Read(ctx)
 	}
-	c.sayCommit(clone, tip, fetched)
+	c.sayCommit(clone, tip, known, fetched)
 	if below != clone.Prefix() {
 		c.once("%s is in the repository %s, which is read", c.Dir, filepath.Join(clone.Root(), clone.Prefix()))
 	}
@@ -123,7 +123,7 @@ func (c *CloneSource) Read(ctx context.Context) (world rollout.World, err error)
 }
 
 // sayCommit says which commit is read and how old it is, once for each commit.
-func (c *CloneSource) sayCommit(clone *gitops.Clone, tip gitops.Tip, fetched bool) {
+func (c *CloneSource) sayCommit(clone *gitops.Clone, tip gitops.Tip, known, fetched bool) {
 	if c.tip.Commit == tip.Commit {
 		return
 	}
@@ -131,12 +131,14 @@ func (c *CloneSource) sayCommit(clone *gitops.Clone, tip gitops.Tip, fetched boo
 	for _, prefix := range []string{"refs/remotes/", "refs/heads/"} {
 		name = strings.TrimPrefix(name, prefix)
 	}
-	if !strings.HasSuffix(tip.Name, "/"+c.flags.Branch) {
+	remote, err := clone.Remote()
+	ofRemote := strings.HasPrefix(tip.Name, "refs/remotes/") || err != nil || remote == ""
+	if !known || !ofRemote {
 		name += fmt.Sprintf(", since the clone knows no branch %s of a remote", c.flags.Branch)
 	}
 	line := fmt.Sprintf("read: commit %s of %s, made %s ago (%s)", ShortHash(tip.Commit), name,
 		report.Age(c.Now().Sub(tip.When)), FormatTime(tip.When))
-	if remote, err := clone.Remote(); err == nil && remote != "" && !fetched {
+	if err == nil && remote != "" && !fetched {
 		line += "; not fetched: the remote may be ahead"
 	}
 	c.Say("%s", line)
