@@ -1,6 +1,7 @@
 package cmdutil
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -184,14 +185,23 @@ func partOfRepository(a *App, below []string) (Specs, error) {
 			return p == "." || file == p || strings.HasPrefix(file, p+"/")
 		})
 	}
+	for i := range world.Environments {
+		env := &world.Environments[i]
+		env.Deployments = slices.DeleteFunc(env.Deployments, func(s rollout.Snapshot) bool {
+			return !wanted(s.SpecPath)
+		})
+	}
+	out.World = world
+	connections := out.brokenConnections() // why specs that are wanted cannot be used
 	world.Problems = slices.DeleteFunc(world.Problems, func(p v1alpha1.Problem) bool {
 		return !wanted(p.File) && !v1alpha1.HasErrors([]v1alpha1.Problem{p})
 	})
 	for i := range world.Environments {
 		env := &world.Environments[i]
-		env.Problems = slices.DeleteFunc(env.Problems, func(p v1alpha1.Problem) bool { return !wanted(p.File) })
-		env.Deployments = slices.DeleteFunc(env.Deployments, func(s rollout.Snapshot) bool {
-			return !wanted(s.SpecPath)
+		env.Problems = slices.DeleteFunc(env.Problems, func(p v1alpha1.Problem) bool {
+			return !wanted(p.File) && !slices.ContainsFunc(connections, func(d v1alpha1.Document) bool {
+				return d.File == p.File && slices.Contains(d.Problems, p)
+			})
 		})
 	}
 	out.World = world
@@ -379,6 +389,43 @@ func (s *Specs) Broken() []v1alpha1.Document {
 		})...)
 	}
 	return out
+}
+
+// brokenConnections are the connections with errors that the world's specs name.
+func (s *Specs) brokenConnections() []v1alpha1.Document {
+	var named []rollout.Snapshot
+	for _, env := range s.World.Environments {
+		for _, d := range env.Deployments {
+			if d.Spec != nil && d.Connection == nil {
+				named = append(named, d)
+			}
+		}
+	}
+	if len(named) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(s.Broken(), func(doc v1alpha1.Document) bool {
+		return !slices.ContainsFunc(named, func(d rollout.Snapshot) bool { return isConnectionOf(doc, d) })
+	})
+}
+
+// HasBrokenConnection reports whether the connection of a spec is in a file, and has errors, which are said of that
+// file.
+func (s *Specs) HasBrokenConnection(d rollout.Snapshot) bool {
+	return slices.ContainsFunc(s.Broken(), func(doc v1alpha1.Document) bool { return isConnectionOf(doc, d) })
+}
+
+// isConnectionOf says whether a document is the connection that a spec names.
+func isConnectionOf(doc v1alpha1.Document, d rollout.Snapshot) bool {
+	ref := d.Spec.Spec.WorkerOptions.ConnectionRef
+	if doc.Name != ref.Name {
+		return false
+	}
+	if ref.Kind == v1alpha1.KindClusterConnection {
+		return doc.Kind == v1alpha1.KindClusterConnection
+	}
+	return (doc.Kind == v1alpha1.KindConnection || doc.Kind == v1alpha1.KindTemporalConnection) &&
+		cmp.Or(doc.Namespace, d.Environment.Namespace) == d.Deployment.Namespace
 }
 
 // Problems gives those of all files, with the paths that people know, sorted and each once.

@@ -232,7 +232,7 @@ func around(s cmdutil.Specs, d rollout.Snapshot) []v1alpha1.Problem {
 	case d.Spec == nil && len(d.Problems) == 0 && d.Record.Routing != nil:
 		out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: routing,
 			Message: fmt.Sprintf("the spec of %s is gone: its versions are kept", d.Deployment)})
-	case d.Spec != nil && d.Connection == nil && !brokenConnection(s, d):
+	case d.Spec != nil && d.Connection == nil && !s.HasBrokenConnection(d):
 		const field = "spec.workerOptions.connectionRef.name"
 		p := v1alpha1.Problem{Severity: v1alpha1.Error, File: s.DisplayPath(d.SpecPath), Path: field,
 			Message: d.Spec.Spec.WorkerOptions.ConnectionRef.In(d.Deployment.Namespace) + " is not in the repository"}
@@ -260,14 +260,6 @@ func around(s cmdutil.Specs, d rollout.Snapshot) []v1alpha1.Problem {
 		}
 	}
 	return out
-}
-
-// brokenConnection reports whether the connection of a spec is in a file, and has errors, which are said of that file.
-func brokenConnection(s cmdutil.Specs, d rollout.Snapshot) bool {
-	ref := d.Spec.Spec.WorkerOptions.ConnectionRef
-	return slices.ContainsFunc(s.Broken(), func(doc v1alpha1.Document) bool {
-		return doc.Name == ref.Name && strings.HasSuffix(doc.Kind, "Connection")
-	})
 }
 
 // ownTrust warns of containers that name certificates to trust themselves where their connection does too.
