@@ -57,8 +57,8 @@ func TestScripts(t *testing.T) {
 			if name != "faults" {
 				return false, fmt.Errorf("unknown condition %s", name)
 			}
-			_, _, err := newRoot(&cmdutil.App{}).Find([]string{"fault-sites"})
-			return err == nil, nil
+			found, _, err := newRoot(&cmdutil.App{}).Find([]string{"fault-sites"})
+			return err == nil && found.HasParent(), nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": runForCode, "repo": commitFolder, "tree": checkOut, "signal": runAndSignal,

@@ -37,7 +37,10 @@ func run(args []string) int {
 		args = []string{"version"}
 	}
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = misspelt(cmd)
+	}
 	a.PrintError(ctx, err)
 	return cmdutil.ExitCode(ctx, err)
 }
@@ -70,6 +73,12 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(flagError)
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if misspelt(cmd) == nil { // else run says so
+			help(cmd, args)
+		}
+	})
 	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "Help about a command", Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
@@ -93,8 +102,19 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 	return root
 }
 
-// flagError adds the nearest flag to an unknown one.
+// misspelt is the error that a command which only has others below it was given one that it does not have.
+func misspelt(cmd *cobra.Command) error {
+	if !cmd.HasSubCommands() || cmd.Flags().NArg() == 0 {
+		return nil
+	}
+	return cmdutil.UnknownCommand(cmd, cmd.Flags().Arg(0))
+}
+
+// flagError adds the nearest flag to an unknown one. Flags of a misspelt command are not known either.
 func flagError(cmd *cobra.Command, err error) error {
+	if err := misspelt(cmd); err != nil {
+		return err
+	}
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
 		var names []string
