@@ -312,7 +312,7 @@ func (l *loop) once(ctx context.Context) error {
 	case unread > 0:
 		return fmt.Errorf("%d of %d worker deployments could not be read from Temporal", unread, total)
 	case len(r.World.Environments) == 0:
-		return errors.New("the repository's configuration cannot be used")
+		return cmdutil.ErrConfiguration
 	}
 	for _, env := range r.World.Environments {
 		if env.Unusable != nil {

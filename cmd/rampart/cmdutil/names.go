@@ -2,6 +2,7 @@ package cmdutil
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -13,9 +14,15 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
+// ErrConfiguration is the error about a world without environments, whose problems say why it has none.
+var ErrConfiguration = errors.New("the repository's configuration cannot be used")
+
 // Deployments gives the snapshots that have one of the names, in the world's order; all without names. A name is
-// namespace/name, or the name alone where that is unique. An unknown name is an error.
+// namespace/name, or the name alone where that is unique. An unknown name is an error. Errors: ErrConfiguration.
 func Deployments(world rollout.World, names []string) ([]rollout.Snapshot, error) {
+	if len(world.Environments) == 0 {
+		return nil, ErrConfiguration
+	}
 	var all []rollout.Snapshot
 	var known, short []string
 	for _, env := range world.Environments {

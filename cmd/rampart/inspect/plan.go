@@ -189,7 +189,7 @@ func printPlan(a *cmdutil.App, format string, world rollout.World, decided [][]*
 		return fmt.Errorf("%d of %d worker deployments could not be read from Temporal", unread, total)
 	}
 	if len(world.Environments) == 0 {
-		return errors.New("the repository's configuration cannot be used")
+		return cmdutil.ErrConfiguration
 	}
 	if p.Pending {
 		return cmdutil.Pending(nil)

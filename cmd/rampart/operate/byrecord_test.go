@@ -31,7 +31,7 @@ spec: {workerDeployment: shop/checkout, temporalNamespace: shop, specPath: a.yam
 		err      string
 	}{
 		"broken":              {map[string]string{"rampart.yaml": config + "x", "deploy/shop/checkout/routing.yaml": record("prod")}, true, "us/prod", ""},
-		"broken, no rollback": {map[string]string{"rampart.yaml": config + "x", "deploy/shop/checkout/routing.yaml": record("prod")}, false, "", "checkout"},
+		"broken, no rollback": {map[string]string{"rampart.yaml": config + "x", "deploy/shop/checkout/routing.yaml": record("prod")}, false, "", "configuration cannot be used"},
 		"an output alone":     {map[string]string{"deploy/shop/checkout/routing.yaml": record("prod")}, true, "us/prod", ""},
 		"a folder below":      {map[string]string{"out/prod/shop/checkout/routing.yaml": record("prod")}, true, "us/prod", ""},
 		"sound":               {map[string]string{"rampart.yaml": config, "deploy/shop/checkout/routing.yaml": record("former")}, true, "rampart/prod", ""},

@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"errors"
 	"reflect"
 	"slices"
 
@@ -58,7 +57,7 @@ func policySets(a *cmdutil.App, g givenSources) (out []policySet, err error) {
 		a.Say("%s", p)
 	}
 	if len(sets) == 0 {
-		return nil, errors.New("the repository's configuration cannot be used")
+		return nil, cmdutil.ErrConfiguration
 	}
 	for _, s := range sets {
 		same := slices.IndexFunc(out, func(g policySet) bool { return reflect.DeepEqual(g.cfg, s.cfg) })
@@ -81,7 +80,7 @@ func soundWorld(a *cmdutil.App) (rollout.World, error) {
 		return s.World, err
 	}
 	if len(s.World.Environments) == 0 {
-		return s.World, a.SayWorldProblems(s.World, errors.New("the repository's configuration cannot be used"))
+		return s.World, a.SayWorldProblems(s.World, cmdutil.ErrConfiguration)
 	}
 	return cmdutil.OnlyEnvironment(s.World, a.Env)
 }
