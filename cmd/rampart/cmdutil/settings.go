@@ -21,24 +21,41 @@ func VariableOf(flag string) string {
 	return "RAMPART_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// applySettings gives each flag that is not on the command line the value of its variable, else that of the file.
+// applySettings gives each flag that is not on the command line the value of its variable, else that of the file. A
+// flag that excludes one of the command line keeps its default: the command line wins.
 func (a *App) applySettings(cmd *cobra.Command) error {
 	flags := cmd.Flags()
+	excluded := excludedBy(flags)
 	if err := fromVariable(a, flags.Lookup("config"), flags); err != nil {
 		return err
 	}
 	file, err := readSettings(a.config, cmd.Root())
-	if err != nil {
-		return err
-	}
-	var errs []error
+	errs := []error{err}
 	flags.VisitAll(func(f *pflag.Flag) {
+		if slices.Contains(excluded, f.Name) {
+			return
+		}
 		errs = append(errs, fromVariable(a, f, flags))
 		if is, ok := file[f.Name]; ok && !f.Changed {
 			errs = append(errs, set(flags, f, is.values, fmt.Sprintf("%s:%d: %s", a.config, is.line, f.Name)))
 		}
 	})
 	return errors.Join(errs...)
+}
+
+// excludedBy are the flags that go with none of those on the command line, by what MarkFlagsMutuallyExclusive noted.
+func excludedBy(flags *pflag.FlagSet) []string {
+	var out []string
+	flags.Visit(func(f *pflag.Flag) {
+		for _, group := range f.Annotations["cobra_annotation_mutually_exclusive"] {
+			for _, name := range strings.Fields(group) {
+				if name != f.Name {
+					out = append(out, name)
+				}
+			}
+		}
+	})
+	return out
 }
 
 func fromVariable(a *App, f *pflag.Flag, flags *pflag.FlagSet) error {
@@ -74,6 +91,10 @@ func set(flags *pflag.FlagSet, f *pflag.Flag, values []string, source string) er
 		if want, ok := wants[f.Value.Type()]; ok {
 			return fmt.Errorf("%s: %q: want %s", source, values[0], want)
 		}
+		var invalid *pflag.InvalidValueError
+		if errors.As(err, &invalid) { // it names the flag, as source does, and the value, as its cause does
+			err = invalid.Unwrap()
+		}
 		return fmt.Errorf("%s: %w", source, err)
 	}
 	return nil
@@ -89,7 +110,8 @@ type setting struct {
 	values []string
 }
 
-// readSettings reads the file of flags: a mapping from names to values or lists of values.
+// readSettings reads the file of flags: a mapping from names to values or lists of values. With an error there may be
+// settings, too.
 func readSettings(name string, root *cobra.Command) (map[string]setting, error) {
 	if name == "" {
 		return nil, nil
@@ -108,32 +130,35 @@ func readSettings(name string, root *cobra.Command) (map[string]setting, error) 
 		return nil, fmt.Errorf("%s:%d: %s", name, line, message)
 	case !errors.Is(dec.Decode(&yaml.Node{}), io.EOF):
 		return nil, fmt.Errorf("read --config %s: there is more than one YAML document in it", name)
+	case document.Content[0].Tag == "!!null": // comments alone
+		return nil, nil
 	case document.Content[0].Kind != yaml.MappingNode:
 		return nil, fmt.Errorf("%s:%d: want names of flags with their values, such as interval: 10s", name,
 			document.Content[0].Line)
 	}
 	known := flagNames(root)
-	out := map[string]setting{}
+	out, seen := map[string]setting{}, map[string]bool{}
 	var errs []error
 	for pair := range slices.Chunk(document.Content[0].Content, 2) {
 		key, line := pair[0].Value, pair[0].Line
 		values, err := scalars(pair[1])
-		_, twice := out[key]
 		switch {
 		case !slices.Contains(known, key) || key == "config":
 			err = fmt.Errorf("there is no flag --%s", key)
 			if near := v1alpha1.Closest(key, known); near != "" {
 				err = fmt.Errorf("%w (did you mean %s?)", err, near)
 			}
-		case twice:
+		case seen[key]:
 			err = fmt.Errorf("%s: is set above already", key)
 		case err != nil:
 			err = fmt.Errorf("%s: %w", key, err)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s:%d: %w", name, line, err))
+		} else {
+			out[key] = setting{line, values}
 		}
-		out[key] = setting{line, values}
+		seen[key] = true
 	}
 	return out, errors.Join(errs...)
 }
