@@ -27,11 +27,11 @@ import (
 
 // run runs the program and gives its exit code.
 func run(args []string) int {
-	a := &cmdutil.App{In: os.Stdin, Out: printable.NewWriter(os.Stdout), Err: printable.NewWriter(os.Stderr),
-		LookupEnv: os.LookupEnv, Memory: memlimit.FromCgroup,
-		Now: func() time.Time { return time.Now().UTC() }, Log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := cmdutil.NotifyContext(context.Background())
 	defer cancel()
+	a := &cmdutil.App{In: cmdutil.StoppableReader(ctx, os.Stdin), Out: printable.NewWriter(os.Stdout),
+		Err: printable.NewWriter(os.Stderr), LookupEnv: os.LookupEnv, Memory: memlimit.FromCgroup,
+		Now: func() time.Time { return time.Now().UTC() }, Log: slog.New(slog.DiscardHandler)}
 	root := newRoot(a)
 	if slices.Equal(args, []string{"--version"}) { // as other programs have it
 		args = []string{"version"}

@@ -2,6 +2,7 @@ package cmdutil
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,6 +42,37 @@ func (a *App) ReadInput(name string) ([]byte, error) {
 		return io.ReadAll(a.In)
 	}
 	return os.ReadFile(name)
+}
+
+// StoppableReader gives a reader whose reads end with the context, with its error. A read from a terminal or a pipe that
+// is waiting then goes on waiting, and what it reads is lost.
+func StoppableReader(ctx context.Context, r io.Reader) io.Reader { return stoppable{ctx, r} }
+
+type stoppable struct {
+	ctx context.Context //nolint:containedctx // io.Reader has none
+	in  io.Reader
+}
+
+func (s stoppable) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	type result struct {
+		data []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		data := make([]byte, min(len(p), 64<<10)) // not p, which is the caller's again once the context has ended
+		n, err := s.in.Read(data)
+		done <- result{data[:n], err}
+	}()
+	select {
+	case r := <-done:
+		return copy(p, r.data), r.err
+	case <-s.ctx.Done():
+		return 0, s.ctx.Err()
+	}
 }
 
 // IsFile reports whether a regular file has that name.
