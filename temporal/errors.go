@@ -147,6 +147,15 @@ func problem(what string, err error) *rollout.Problem {
 	return &rollout.Problem{Reason: reason, Message: what + ": " + coarse(err), Busy: errors.Is(err, rollout.ErrBusy)}
 }
 
+// problem is a failed read as data, in the words that this pool may use.
+func (p *Pool) problem(what string, err error) *rollout.Problem {
+	out := problem(what, err)
+	if p.cfg.InFull {
+		out.Message = what + ": " + err.Error()
+	}
+	return out
+}
+
 // serviceError gives an error of the SDK's client the type that says what to do about it.
 func serviceError(err error) error {
 	if err == nil {

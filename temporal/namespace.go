@@ -35,7 +35,7 @@ func (p *Pool) NamespaceAt(ctx context.Context, conn v1alpha1.Connection,
 	if err != nil {
 		p.cfg.Log.WarnContext(ctx, "namespace not read", "temporalNamespace", temporalNamespace, "address",
 			conn.Spec.HostPort, "error", err)
-		out.Problem = problem(fmt.Sprintf("describe Temporal namespace %s at %s", temporalNamespace,
+		out.Problem = p.problem(fmt.Sprintf("describe Temporal namespace %s at %s", temporalNamespace,
 			conn.Spec.HostPort), err).Message
 	}
 	return out

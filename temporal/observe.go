@@ -26,7 +26,7 @@ func (p *Pool) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollou
 			p.cfg.Log.WarnContext(ctx, "Temporal not read", "deployment", ask.Deployment.String(), "connection",
 				nameOf(conn), "error", err)
 		}
-		return rollout.Observation{At: at, Problem: problem(what, err)}
+		return rollout.Observation{At: at, Problem: p.problem(what, err)}
 	}
 	s, err := p.session(conn, ask.TemporalNamespace)
 	if err != nil {

@@ -34,6 +34,8 @@ type Config struct {
 	Override *Address
 	// Connections by the connection's namespace/name or by its host:port; a ClusterConnection's by host:port alone.
 	Connections map[string]Address
+	// InFull has problems say what the server or the network said. Never where they get into a repository.
+	InFull bool
 	// Clock gives the time of an observation. Nil: time.Now.
 	Clock func() time.Time
 	// OnWrite is called right before and right after each change of the server, in the same goroutine. Nil: nothing.

@@ -156,7 +156,7 @@ func (d *doctor) signs(ctx context.Context) {
 // content checks the repository, what is in it, and the Temporals that it names. The world is empty where the
 // repository cannot be read.
 func (d *doctor) content(ctx context.Context) (world rollout.World, err error) {
-	pool, err := d.OpenPool(d.server, cmdutil.PoolHooks{})
+	pool, err := d.OpenPool(d.server, cmdutil.PoolHooks{InFull: true})
 	if err != nil {
 		return world, err
 	}

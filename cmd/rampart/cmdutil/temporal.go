@@ -71,12 +71,15 @@ func (f *TemporalFlags) Add(cmd *cobra.Command) {
 type PoolHooks struct {
 	Write func(temporal.Site, temporal.Moment)
 	Call  func(method string, code codes.Code, took time.Duration)
+	// InFull says that a person reads what goes wrong, and that it gets into no repository.
+	InFull bool
 }
 
 // OpenPool makes the connections to Temporal. The bot's credentials go to addresses of its own configuration only.
 // Close the pool.
 func (a *App) OpenPool(f TemporalFlags, hooks PoolHooks) (*temporal.Pool, error) {
-	cfg := temporal.Config{Log: a.Log, Identity: "rampart", Clock: a.Now, OnWrite: hooks.Write, OnCall: hooks.Call}
+	cfg := temporal.Config{Log: a.Log, Identity: "rampart", Clock: a.Now, OnWrite: hooks.Write, OnCall: hooks.Call,
+		InFull: hooks.InFull}
 	if host, err := os.Hostname(); err == nil {
 		cfg.Identity += "@" + host
 	}
