@@ -44,12 +44,12 @@ func (a *App) ReadInput(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// StoppableReader gives a reader whose reads end with the context, with its error. A read from a terminal or a pipe that
-// is waiting then goes on waiting, and what it reads is lost.
+// StoppableReader gives a reader whose reads end with the context, with its error. A read from a terminal or a pipe
+// that is waiting then goes on waiting, and what it reads is lost.
 func StoppableReader(ctx context.Context, r io.Reader) io.Reader { return stoppable{ctx, r} }
 
 type stoppable struct {
-	ctx context.Context //nolint:containedctx // io.Reader has none
+	ctx context.Context // io.Reader has none
 	in  io.Reader
 }
 

@@ -21,8 +21,8 @@ func MayHoldObjects(data []byte) bool {
 	return SpellsGroup(data) || bytes.Contains(data, []byte(KindTemporalWorkerDeployment))
 }
 
-// SpellsGroup says whether one of the API groups is spelled anywhere in a file, or what it holds is elsewhere. Where
-// none is, a file that is not YAML is no mistake: it may be a template that mentions a kind.
+// SpellsGroup says whether one of the API groups is spelled anywhere in a file, or what it holds is elsewhere. A file
+// without one need not be YAML: it may be a template that mentions a kind.
 func SpellsGroup(data []byte) bool {
 	return bytes.Contains(data, []byte("temporal.io")) || bytes.Contains(data, []byte("rampart.dev")) ||
 		IsPointer(data) || isUTF16(data)
