@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -77,12 +78,12 @@ func (c *Clone) Published(branch string) (tip Tip, found bool, err error) {
 	if err != nil {
 		return Tip{}, false, err
 	}
-	own := "refs/heads/" + branch
-	names := []string{own, string(plumbing.HEAD)}
+	own, remotes := "refs/heads/"+branch, "refs/remotes/"+cmp.Or(remote, defaultRemote)+"/"
+	names := []string{remotes + branch, own}
 	if remote != "" {
-		remotes := "refs/remotes/" + remote + "/"
-		names = []string{remotes + branch, own, remotes + "HEAD", string(plumbing.HEAD)}
+		names = append(names, remotes+"HEAD")
 	}
+	names = append(names, string(plumbing.HEAD))
 	for i, name := range names {
 		ref, refErr := storer.ResolveReference(c.store, plumbing.ReferenceName(name))
 		if refErr != nil {
