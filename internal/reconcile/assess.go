@@ -101,6 +101,9 @@ func (g *group) leave() (late bool) {
 	}
 }
 
+// lowersOnly reports whether a group was decided without the repository: what it does not lower is decided again.
+func (g *group) lowersOnly() bool { return g.blind && !g.env.Unrecorded }
+
 // members are the worker deployments in it.
 func (g *group) members() iter.Seq[resync.Key] {
 	return func(yield func(resync.Key) bool) {
@@ -109,8 +112,11 @@ func (g *group) members() iter.Seq[resync.Key] {
 				return
 			}
 		}
+		if !g.raises { // its decisions are written to until it is done
+			return
+		}
 		for _, d := range g.decisions {
-			if g.raises && !yield(keyOf(d)) {
+			if !yield(keyOf(d)) {
 				return
 			}
 		}
@@ -140,7 +146,7 @@ type assessed struct {
 	since   map[rollout.Name]time.Time
 	// late says that some was decided by a late group, on an earlier reading.
 	late bool
-	// incomplete says that the commit is not divided, and that another group which it is about is still at work.
+	// incomplete says that the commit is not divided, and that it would not be about all that is due.
 	incomplete bool
 	// tips are those of the tries to commit it.
 	tips []string
@@ -158,27 +164,54 @@ type running struct {
 	keys map[resync.Key]groupKey
 	// slow are those whose last group its cycle did not wait for until it was done: no cycle waits for the next one.
 	slow map[groupKey]bool
-	// drained are the environments whose decisions were not committed, since the commit of another one took long: in
+	// drained are the environments whose decisions were not committed, since the repository was waited for too long: in
 	// the next cycle they come first.
-	drained map[string]bool
+	drained map[string]drained
 	all     sync.WaitGroup
 }
 
-// Close waits for groups that are at work. They end with the context of their cycle.
-func (r *Reconciler) Close() { r.running.all.Wait() }
+// drained says since when an environment waits for its commit, and in which cycle it lost decisions last.
+type drained struct {
+	since time.Time
+	cycle int
+}
+
+// noteDrained notes that an environment lost decisions.
+func (r *running) noteDrained(environment string, now time.Time) {
+	if r.drained == nil {
+		r.drained = map[string]drained{}
+	}
+	was := r.drained[environment]
+	if was.since.IsZero() {
+		was.since = now
+	}
+	r.drained[environment] = drained{was.since, r.cycle}
+}
+
+// Close waits for groups that are at work, which end with the context of their cycle, and hands what they did to the
+// decision log.
+func (r *Reconciler) Close() {
+	r.running.all.Wait()
+	report := newReport()
+	for _, g := range r.running.groups {
+		r.dissolve(g)
+		report.merge(assessed{groups: []*group{g}}, r)
+	}
+	r.end(context.Background(), &report)
+}
 
 // assess lets the groups work, beside each other, and gives for each environment what is decided when the wait is over.
 // A group that takes longer goes on, and a later cycle gives what it decided; from then on no cycle waits for its
 // namespace, until a group of it is done in time.
 func (r *Reconciler) assess(ctx context.Context, tip reading, groups []*group) iter.Seq[assessed] {
 	return func(yield func(assessed) bool) {
-		r.running.cycle++
 		r.start(ctx, groups)
 		over, end := r.Groups.waiting()
 		defer end()
 		environments := slices.Clone(tip.World.Environments)
 		slices.SortStableFunc(environments, func(a, b rollout.EnvironmentWorld) int {
-			return cmp.Or(first(r.running.drained[a.Environment.Name], r.running.drained[b.Environment.Name]),
+			return cmp.Or(
+				byTurn(r.running.drained[a.Environment.Name].since, r.running.drained[b.Environment.Name].since),
 				first(!r.proposes(a.Environment), !r.proposes(b.Environment)))
 		})
 		for _, env := range environments {
@@ -187,8 +220,11 @@ func (r *Reconciler) assess(ctx context.Context, tip reading, groups []*group) i
 				over = ctx
 			}
 			r.wait(over, slices.DeleteFunc(slices.Clone(groups), func(g *group) bool { return g.environment != name }))
-			a := r.collect(name, false)
-			if len(a.decisions) > 0 {
+			a := r.collect(name, func(a assessed, g *group) bool { // late ones wait for each other
+				return a.incomplete && g.undivided && !g.raises && g.cycle != r.running.cycle
+			})
+			lost := r.running.drained[name].cycle == r.running.cycle
+			if a.incomplete = a.incomplete || lost && r.proposes(env.Environment); !a.incomplete && !lost {
 				delete(r.running.drained, name)
 			}
 			if !yield(a) {
@@ -250,7 +286,6 @@ func (r *Reconciler) start(ctx context.Context, groups []*group) {
 		if r.running.groups == nil {
 			r.running.groups, r.running.slow, r.running.members = map[groupKey]*group{}, map[groupKey]bool{},
 				map[resync.Key]bool{}
-			r.running.drained = map[string]bool{}
 		}
 		for key := range g.members() {
 			r.running.members[key] = true
@@ -322,15 +357,15 @@ func (r *Reconciler) work(ctx context.Context, g *group) {
 	}
 }
 
-// collect ends the groups of an environment that are done, or only those that raise, and gives what they decided. Where
-// their commit is not divided, late ones wait for each other.
-func (r *Reconciler) collect(environment string, raises bool) assessed {
+// collect ends the groups of an environment that are done, except those to keep, and gives what they decided. Keep is
+// asked when it is known whether groups are still at work.
+func (r *Reconciler) collect(environment string, keep func(assessed, *group) bool) assessed {
 	a := assessed{environment: environment, waiting: map[rollout.Name]bool{}, since: map[rollout.Name]time.Time{}}
 	var done []groupKey
 	for _, key := range slices.SortedFunc(maps.Keys(r.running.groups), groupKey.compare) {
 		g := r.running.groups[key]
 		switch {
-		case key.environment != environment || raises && !g.raises:
+		case key.environment != environment:
 		case g.leave():
 			r.running.slow[key] = true
 			a.incomplete = a.incomplete || g.undivided
@@ -340,7 +375,7 @@ func (r *Reconciler) collect(environment string, raises bool) assessed {
 	}
 	for _, key := range done {
 		g := r.running.groups[key]
-		if a.incomplete && g.undivided && g.cycle != r.running.cycle {
+		if keep(a, g) {
 			continue
 		}
 		r.dissolve(g)
@@ -350,10 +385,12 @@ func (r *Reconciler) collect(environment string, raises bool) assessed {
 			r.running.slow[key] = true
 		}
 		if g.raises {
+			a.incomplete = a.incomplete || g.undivided // what it raised for is decided in the next cycle
 			continue
 		}
 		maps.Copy(a.waiting, g.waiting)
-		if g.blind && !g.env.Unrecorded { // decided without the repository: it lowered, and the rest is decided again
+		if g.lowersOnly() {
+			a.incomplete = a.incomplete || g.undivided
 			g.report.more(r.Now())
 			continue
 		}

@@ -176,8 +176,8 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report, waited bool
 	for _, env := range r.last.World.Environments {
 		env = r.last.withCommitted(env)
 		name := env.Environment.Name
-		r.drain(name, report)            // what cannot be committed now is decided again
-		known := slices.Clone(env.Known) // those that waited come first
+		r.drain(name, report, r.endedNow) // what cannot be committed now is decided again
+		known := slices.Clone(env.Known)  // those that waited come first
 		slices.SortStableFunc(known, func(a, b *rollout.Known) int {
 			return byTurn(r.resync.Waiting(resync.Key{Env: name, Name: a.Deployment}),
 				r.resync.Waiting(resync.Key{Env: name, Name: b.Deployment}))
@@ -197,18 +197,25 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report, waited bool
 			over, end := r.Groups.waiting()
 			r.wait(over, groups)
 			end()
-			r.drain(name, report)
+			r.drain(name, report, r.endedNow)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// drain ends the groups of an environment that are done. Nothing of what they decided is committed.
-func (r *Reconciler) drain(environment string, report *Report) {
-	a := r.collect(environment, false)
+// endedNow reports whether a group ended while the repository is waited for. It looked at its traffic just now, and
+// what it decided may be committed in a moment.
+func (r *Reconciler) endedNow(g *group) bool {
+	return !g.blind && time.Since(g.begun.Add(g.took)) < cmp.Or(r.Patience, DefaultPatience)
+}
+
+// drain ends the groups of an environment that are done, except those to keep. Nothing of what they decided is
+// committed.
+func (r *Reconciler) drain(environment string, report *Report, keep func(*group) bool) {
+	a := r.collect(environment, func(_ assessed, g *group) bool { return keep(g) })
 	r.served(a)
 	report.merge(a, r)
 	if len(a.decisions) > 0 {
-		r.running.drained[environment] = true
+		r.running.noteDrained(environment, r.Now())
 	}
 }

@@ -27,18 +27,18 @@ func TestBlindLowering(t *testing.T) {
 		"a verdict, after days": {72 * time.Hour, func(f *fleet) { f.verdicts[f.name(0)] = rollback("rollout.canary") }, true},
 		"a verdict on what somebody raised": {11 * time.Minute, func(f *fleet) {
 			f.verdicts[f.name(0)] = rollback("rollout.canary")
-			f.observed[f.name(0)] = ramp(f, f.target(), 50, f.now)
+			f.observed[f.name(0)] = ramp(f, f.target, 50, f.now)
 		}, false},
 		"a verdict on what went and came back": {11 * time.Minute, func(f *fleet) {
 			f.verdicts[f.name(0)] = rollback("rollout.canary")
-			f.observed[f.name(0)] = ramp(f, f.target(), 10, f.now)
+			f.observed[f.name(0)] = ramp(f, f.target, 10, f.now)
 		}, false},
 		"what the spec does not ask for":           {9 * time.Minute, func(f *fleet) { f.observed[f.name(0)] = ramp(f, "other", 10, f.now) }, true},
 		"what the spec did not ask for long since": {11 * time.Minute, func(f *fleet) { f.observed[f.name(0)] = ramp(f, "other", 10, f.now) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 1)
-			f.observed[f.name(0)] = ramp(f, f.target(), 10, f.now)
+			f.observed[f.name(0)] = ramp(f, f.target, 10, f.now)
 			r := f.reconciler()
 			f.once(r)
 			f.events, f.readErr = nil, errors.New("away")
@@ -97,7 +97,7 @@ func TestBlindAfterOwnPromotion(t *testing.T) {
 func TestRefusedRepositoryIsNotOurs(t *testing.T) {
 	refused, away := fmt.Errorf("401: %w", rollout.ErrRefused), errors.New("away")
 	f := newFleet(t, 1)
-	f.observed[f.name(0)] = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: f.target(), Percentage: 10, PercentageChangedAt: f.now}
+	f.observed[f.name(0)] = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: f.target, Percentage: 10, PercentageChangedAt: f.now}
 	r := f.reconciler()
 	f.once(r)
 	cycle := func(later time.Duration, fails error) (lowered bool, err error) {
@@ -109,11 +109,11 @@ func TestRefusedRepositoryIsNotOurs(t *testing.T) {
 	lowered, err := cycle(time.Minute, refused)
 	require.True(t, lowered, "it may be a mistake")
 	require.NotErrorIs(t, err, rollout.ErrNotOurs)
-	f.observed[f.name(0)] = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: f.target(), Percentage: 10, PercentageChangedAt: f.now}
+	f.observed[f.name(0)] = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: f.target, Percentage: 10, PercentageChangedAt: f.now}
 	delete(r.absence.seen, resync.Key{Env: f.world.Environments[0].Environment.Name, Name: f.world.Environments[0].Deployments[0].Deployment})
 	_, err = cycle(time.Minute, nil)
 	require.NoError(t, err, "read again")
-	f.observed[f.name(0)] = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: f.target(), Percentage: 10, PercentageChangedAt: f.now}
+	f.observed[f.name(0)] = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: f.target, Percentage: 10, PercentageChangedAt: f.now}
 	_, err = cycle(0, nil)
 	require.NoError(t, err)
 	for _, step := range []struct {
@@ -135,7 +135,7 @@ func TestRefusedRepositoryIsNotOurs(t *testing.T) {
 // Records that cannot be read lower by verdicts alone, and nothing is committed.
 func TestUnrecordedEnvironment(t *testing.T) {
 	f := newFleet(t, 1)
-	f.observed[f.name(0)] = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: f.target(), Percentage: 10, PercentageChangedAt: f.now}
+	f.observed[f.name(0)] = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: f.target, Percentage: 10, PercentageChangedAt: f.now}
 	r := f.reconciler()
 	f.once(r)
 	env := &f.world.Environments[0]

@@ -66,7 +66,7 @@ func (r *Reconciler) admit(ctx context.Context, env rollout.EnvironmentWorld, de
 // recent leaves out the decisions to scale a version down that were made too long ago: it may have traffic by now.
 func (r *Reconciler) recent(ctx context.Context, decisions []*rollout.Decision,
 	report *Report) []*rollout.Decision {
-	return slices.DeleteFunc(decisions, func(d *rollout.Decision) bool {
+	return slices.DeleteFunc(slices.Clone(decisions), func(d *rollout.Decision) bool {
 		scales := func(a rollout.Action) bool { return a.Kind == rollout.ScaleDown }
 		old := r.tooOld(d) && slices.ContainsFunc(d.Plan.Actions, scales)
 		if old {

@@ -21,7 +21,11 @@ const DefaultMaxDue = 1000
 // due finds the worker deployments that need a look, loads them, and groups them by environment and Temporal namespace.
 // What cannot be loaded is in the error, and due again in the next cycle.
 func (r *Reconciler) due(ctx context.Context, tip reading, report *Report) ([]*group, error) {
-	r.forgetGone(tip)
+	r.running.cycle++
+	r.forgetGone(tip, report)
+	for _, env := range tip.World.Environments { // these worker deployments are decided with the others again
+		r.drain(env.Environment.Name, report, func(g *group) bool { return !g.raises && !g.lowersOnly() })
+	}
 	resting := make([][]*resync.Row, len(tip.World.Environments))
 	due := make([][]*rollout.Known, len(tip.World.Environments))
 	for i, env := range tip.World.Environments {
@@ -45,7 +49,7 @@ func (r *Reconciler) due(ctx context.Context, tip reading, report *Report) ([]*g
 
 // forgetGone drops what is remembered of worker deployments and environments that are not in the repository any more.
 // Groups of such environments raise and delete nothing more.
-func (r *Reconciler) forgetGone(tip reading) {
+func (r *Reconciler) forgetGone(tip reading, report *Report) {
 	there := 0
 	for _, env := range tip.World.Environments {
 		there += len(env.Known)
@@ -64,6 +68,7 @@ func (r *Reconciler) forgetGone(tip reading) {
 		}
 		if !g.leave() {
 			r.dissolve(g)
+			report.merge(assessed{groups: []*group{g}}, r)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func TestNotLoweredIsTold(t *testing.T) {
 // What is known of a version takes traffic back at once, whatever the record says.
 func TestVerdictsWaitForNoRecord(t *testing.T) {
 	f := newFleet(t, 1)
-	f.observed[f.name(0)] = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: f.target(), Percentage: 10, PercentageChangedAt: f.now}
+	f.observed[f.name(0)] = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: f.target, Percentage: 10, PercentageChangedAt: f.now}
 	f.verdicts[f.name(0)] = rollback("rollout.canary")
 	r := f.reconciler()
 	reads := &counted{Source: r.Source}

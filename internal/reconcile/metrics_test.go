@@ -16,6 +16,8 @@ import (
 // fleet is worker deployments that each ramp and are judged by a metric.
 type fleet struct {
 	*scene
+	// target is the build that all want.
+	target string
 	// observed are the observations by worker deployment; the others' target ramps.
 	observed map[rollout.Name]rollout.RoutingConfig
 	// verdicts on the Continue of a target's ramp, by worker deployment.
@@ -41,26 +43,17 @@ func newFleet(t *testing.T, n int) *fleet {
 		d.Spec, d.Deployment = docs[0].Object.(*v1alpha1.WorkerDeployment), rollout.Name{Namespace: "shop", Name: name}
 		d.Record.Dir = "deploy/" + d.Deployment.String()
 		env.Deployments = append(env.Deployments, d)
+		f.target, _ = rollout.BuildIDFor(d.Spec.Spec, nil)
 	}
 	return f
 }
 
 func (f *fleet) name(i int) rollout.Name { return f.world.Environments[0].Deployments[i].Deployment }
 
-// target of each worker deployment, by its spec or the last one that could be used.
-func (f *fleet) target() string {
-	d := f.world.Environments[0].Deployments[0]
-	if d.Spec == nil {
-		d.Spec = d.Record.Status
-	}
-	id, _ := rollout.BuildIDFor(d.Spec.Spec, nil)
-	return id
-}
-
 func (f *fleet) Observe(_ context.Context, _ v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
 	routing, ok := f.observed[ask.Deployment]
 	if !ok {
-		routing = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: f.target(), Percentage: 10, PercentageChangedAt: f.now.Add(-time.Hour)}
+		routing = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: f.target, Percentage: 10, PercentageChangedAt: f.now.Add(-time.Hour)}
 	}
 	return rollout.Observation{At: f.now, Exists: rollout.Yes, Routing: routing, ManagerIdentity: "rampart/default"}
 }
@@ -68,7 +61,7 @@ func (f *fleet) Observe(_ context.Context, _ v1alpha1.Connection, ask rollout.As
 func (f *fleet) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
 	v := f.scene.Judge(ctx, s, p)
 	for _, a := range p.Actions {
-		if own, ok := f.verdicts[s.Deployment]; ok && a.Kind == rollout.Continue && a.BuildID == f.target() && s.Facts == nil {
+		if own, ok := f.verdicts[s.Deployment]; ok && a.Kind == rollout.Continue && a.BuildID == f.target && s.Facts == nil {
 			v.Actions[a.ID] = own
 		}
 	}
@@ -123,7 +116,7 @@ func TestLoweringWaitsForNoMetrics(t *testing.T) {
 	require.Equal(t, []string{"lower w002", "lower w001", "metrics of 2"}, f.events, "what needs no second look at Git goes first")
 	require.Equal(t, f.name(0), f.asked[0][0].Snapshot.Deployment)
 	require.Equal(t, f.name(3), f.asked[0][1].Snapshot.Deployment)
-	require.Equal(t, f.target(), f.asked[0][1].Ask.Candidate)
+	require.Equal(t, f.target, f.asked[0][1].Ask.Candidate)
 	for i, d := range report.Decisions {
 		require.Equal(t, f.name(i), d.Plan.Deployment, "decisions stay in their order")
 		require.Equal(t, i == 1 || i == 2, d.Snapshot.Facts == nil)

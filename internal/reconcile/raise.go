@@ -24,19 +24,19 @@ func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, de
 		report.note(decisions...)
 		return nil
 	}
-	groups := r.raising(ctx, env, decisions, a, report)
+	groups := r.raising(env, decisions, a)
 	r.start(ctx, groups)
 	over, end := r.Groups.waiting()
 	defer end()
 	r.wait(over, groups)
-	report.merge(r.collect(env.Environment.Name, true), r)
+	report.merge(r.collect(env.Environment.Name, func(_ assessed, g *group) bool { return !g.raises }), r)
 	return nil
 }
 
 // raising divides decisions by the Temporal namespaces in which they are carried out, those first whose worker
 // deployments waited longest.
-func (r *Reconciler) raising(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision,
-	a assessed, report *Report) (groups []*group) {
+func (r *Reconciler) raising(env rollout.EnvironmentWorld, decisions []*rollout.Decision,
+	a assessed) (groups []*group) {
 	decisions = slices.Clone(decisions)
 	slices.SortStableFunc(decisions, func(x, y *rollout.Decision) int {
 		return byTurn(a.since[x.Snapshot.Deployment], a.since[y.Snapshot.Deployment])
@@ -45,13 +45,9 @@ func (r *Reconciler) raising(ctx context.Context, env rollout.EnvironmentWorld, 
 	for _, d := range decisions {
 		key := keyOfGroup(d.Snapshot, hash)
 		key.raises = true
-		if r.running.groups[key] != nil { // an earlier raise hangs: it is decided again in the next cycle
-			r.leave(ctx, d, report)
-			continue
-		}
 		at := slices.IndexFunc(groups, func(g *group) bool { return g.groupKey == key })
 		if at < 0 {
-			g := &group{groupKey: key, env: env, waiting: map[rollout.Name]bool{}, report: newReport()}
+			g := &group{groupKey: key, env: env, undivided: r.proposes(env.Environment), report: newReport()}
 			at, groups = len(groups), append(groups, g)
 		}
 		groups[at].decisions = append(groups[at].decisions, d)

@@ -170,7 +170,7 @@ func TestTrafficOfLaterBatchesIsLoweredWithoutTheRepository(t *testing.T) {
 	r := f.reconciler()
 	r.MaxDue, r.Source, r.Metrics = 2, source, nil
 	for i := range 3 {
-		f.observed[f.name(i)] = rollout.RoutingConfig{Current: f.target(), CurrentChangedAt: f.now}
+		f.observed[f.name(i)] = rollout.RoutingConfig{Current: f.target, CurrentChangedAt: f.now}
 	}
 	_, err := r.Cycle(t.Context())
 	require.NoError(t, err)

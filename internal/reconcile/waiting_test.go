@@ -130,8 +130,9 @@ func TestWhoIsGoneDoesNotWait(t *testing.T) {
 	require.Equal(t, "ab", waiting())
 	env := newScene(t).world.Environments[0]
 	env.Known = []*rollout.Known{{Deployment: rollout.Name{Namespace: "shop", Name: "b"}}}
-	r.forgetGone(reading{Survey: rollout.Survey{World: rollout.World{Environments: []rollout.EnvironmentWorld{env}}}})
+	report := newReport()
+	r.forgetGone(reading{Survey: rollout.Survey{World: rollout.World{Environments: []rollout.EnvironmentWorld{env}}}}, &report)
 	require.Equal(t, "b", waiting())
-	r.forgetGone(reading{})
+	r.forgetGone(reading{}, &report)
 	require.Empty(t, waiting())
 }

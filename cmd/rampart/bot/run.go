@@ -327,12 +327,14 @@ func (l *loop) cycle(ctx context.Context) (reconcile.Report, error) {
 	start := l.Now()
 	l.unread, l.total = 0, 0
 	r, err := l.bot.Cycle(ctx)
-	l.bot.Alone(ctx, func() { l.bot.keeper.afterCycle(r) })
 	took := l.Now().Sub(start).Round(time.Millisecond)
-	l.tell(ctx, r)
-	if l.bot.says != nil {
-		l.bot.says.Cycle(r.World)
-	}
+	l.bot.Alone(ctx, func() { // late groups use the repository too
+		l.bot.keeper.afterCycle(r)
+		l.tell(ctx, r)
+		if l.bot.says != nil {
+			l.bot.says.Cycle(r.World)
+		}
+	})
 	l.count(r, err, took)
 	level := l.Log.DebugContext
 	if len(r.Commits) > 0 || len(r.Failures) > 0 {
