@@ -1,7 +1,6 @@
 package render
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,7 +34,7 @@ func YAML(v any) ([]byte, error) {
 func yamlText(v any) (string, error) {
 	e := encoders.Get().(*encoder)
 	defer e.giveBack()
-	if err := e.document(v); err != nil {
+	if err := e.value(v, alone, 0); err != nil {
 		return "", fmt.Errorf("encode yaml: %w", err)
 	}
 	return string(e.buf), nil
@@ -51,32 +50,13 @@ func (e *encoder) giveBack() {
 	}
 }
 
-func (e *encoder) document(v any) error {
-	v, err := plainValue(v)
-	if err != nil {
-		return err
-	}
-	switch x := v.(type) {
-	case map[string]any:
-		if len(x) > 0 {
-			return e.mapping(x, 0, onOwnLine)
-		}
-	case []any:
-		if len(x) > 0 {
-			return e.sequence(x, 0, onOwnLine)
-		}
-	}
-	err = e.scalar(v, 2)
-	e.buf = append(e.buf, '\n')
-	return err
-}
-
-// start says where the first entry of a block begins.
-type start int
+// place is where a value stands.
+type place int
 
 const (
-	onOwnLine start = iota + 1
-	inLine          // behind the "- " of the list item that it is
+	alone place = iota // the whole document
+	behindKey
+	behindDash // its first line is that of the list item that it is
 )
 
 type encoder struct {
@@ -84,7 +64,7 @@ type encoder struct {
 	keys []string // a stack, so that sorting the keys of a map costs no allocation of its own
 }
 
-func (e *encoder) mapping(m map[string]any, indent int, at start) error {
+func (e *encoder) mapping(m map[string]any, indent int, is place) error {
 	if indent > 2*maxDepth {
 		return errTooDeep
 	}
@@ -95,14 +75,14 @@ func (e *encoder) mapping(m map[string]any, indent int, at start) error {
 	top := len(e.keys)
 	slices.Sort(e.keys[base:top])
 	for i := base; i < top; i++ {
-		if at == onOwnLine || i > base {
+		if is != behindDash || i > base {
 			e.pad(indent)
 		}
 		k := e.keys[i]
 		if err := e.key(k, indent); err != nil {
 			return err
 		}
-		if err := e.afterKey(m[k], indent); err != nil {
+		if err := e.value(m[k], behindKey, indent); err != nil {
 			return fmt.Errorf("%s: %w", k, err)
 		}
 	}
@@ -124,63 +104,58 @@ func (e *encoder) key(k string, indent int) error {
 	return nil
 }
 
-func (e *encoder) afterKey(v any, indent int) error {
+// value writes a value behind what is there already. indent is that of the mapping, or of the list item, that it is in.
+func (e *encoder) value(v any, is place, indent int) error {
 	v, err := plainValue(v)
 	if err != nil {
 		return err
 	}
+	below := indent // of the lines of a mapping or a literal block
+	if is == behindKey {
+		below += 2
+	}
 	switch x := v.(type) {
 	case map[string]any:
 		if len(x) > 0 {
-			e.buf = append(e.buf, '\n')
-			return e.mapping(x, indent+2, onOwnLine)
+			e.endKey(is, '\n')
+			return e.mapping(x, below, is)
 		}
 	case []any:
 		if len(x) > 0 {
-			e.buf = append(e.buf, '\n')
-			return e.sequence(x, indent, onOwnLine)
+			e.endKey(is, '\n')
+			return e.sequence(x, indent, is)
 		}
 	}
-	e.buf = append(e.buf, ' ')
-	err = e.scalar(v, indent+2)
+	if is == alone {
+		below += 2
+	}
+	e.endKey(is, ' ')
+	err = e.scalar(v, below)
 	e.buf = append(e.buf, '\n')
 	return err
 }
 
-func (e *encoder) sequence(list []any, indent int, at start) error {
+// endKey writes what is between a key and its value.
+func (e *encoder) endKey(is place, gap byte) {
+	if is == behindKey {
+		e.buf = append(e.buf, gap)
+	}
+}
+
+func (e *encoder) sequence(list []any, indent int, is place) error {
 	if indent > 2*maxDepth {
 		return errTooDeep
 	}
 	for i, v := range list {
-		if at == onOwnLine || i > 0 {
+		if is != behindDash || i > 0 {
 			e.pad(indent)
 		}
 		e.buf = append(e.buf, '-', ' ')
-		if err := e.item(v, indent+2); err != nil {
+		if err := e.value(v, behindDash, indent+2); err != nil {
 			return fmt.Errorf("[%d]: %w", i, err)
 		}
 	}
 	return nil
-}
-
-func (e *encoder) item(v any, indent int) error {
-	v, err := plainValue(v)
-	if err != nil {
-		return err
-	}
-	switch x := v.(type) {
-	case map[string]any:
-		if len(x) > 0 {
-			return e.mapping(x, indent, inLine)
-		}
-	case []any:
-		if len(x) > 0 {
-			return e.sequence(x, indent, inLine)
-		}
-	}
-	err = e.scalar(v, indent)
-	e.buf = append(e.buf, '\n')
-	return err
 }
 
 // scalar writes what fits behind a key or a dash; indent is that of the lines of a literal block.
@@ -239,7 +214,7 @@ var errTooDeep = fmt.Errorf("nested deeper than %d", maxDepth)
 
 // checkNumber takes the numbers of JSON that a float64 can hold: beyond that, readers of YAML take them for strings.
 func checkNumber(s string) error {
-	if !jsonNumber(s) {
+	if s == "" || s[0] != '-' && !isDigit(s[0]) || !isDigit(s[len(s)-1]) || !json.Valid([]byte(s)) {
 		return fmt.Errorf("%q is not a number", s)
 	}
 	if _, err := strconv.ParseFloat(s, 64); err != nil {
@@ -248,42 +223,4 @@ func checkNumber(s string) error {
 	return nil
 }
 
-// jsonNumber reports whether s is a number in JSON's grammar (RFC 8259, section 6).
-func jsonNumber(s string) bool {
-	s = trimOne(s, "-")
-	whole := digits(s)
-	if whole == 0 || whole > 1 && s[0] == '0' {
-		return false
-	}
-	s = s[whole:]
-	if fraction := trimOne(s, "."); len(fraction) < len(s) {
-		n := digits(fraction)
-		if n == 0 {
-			return false
-		}
-		s = fraction[n:]
-	}
-	if exponent := trimOne(s, "eE"); len(exponent) < len(s) {
-		exponent = trimOne(exponent, "+-")
-		n := digits(exponent)
-		return n > 0 && n == len(exponent)
-	}
-	return s == ""
-}
-
-// digits counts the leading decimal digits.
-func digits(s string) int {
-	n := 0
-	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
-		n++
-	}
-	return n
-}
-
-// trimOne takes away one leading byte that is in set.
-func trimOne(s, set string) string {
-	if s != "" && bytes.IndexByte([]byte(set), s[0]) >= 0 {
-		return s[1:]
-	}
-	return s
-}
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
