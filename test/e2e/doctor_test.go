@@ -220,7 +220,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 				"workers/away.yaml": strings.NewReplacer(w.server.Address(), nowhere, "name: temporal", "name: away").Replace(w.connection()) +
 					"---\n" + strings.ReplaceAll(specText{name: "cart", image: "app:v1"}.String(), "{name: temporal}", "{name: away}"),
 			},
-			failed: []found{{Check: "Temporal " + nowhere, Found: "Temporal cannot be reached", Do: "check the connection's address"}},
+			failed: []found{{Check: "Temporal " + nowhere, Found: "connection refused", Do: "check the connection's address"}},
 		},
 		"a Temporal that takes no changes": {deny: true,
 			failed: []found{{Check: at, Found: "Request unauthorized.", Do: "the right to write to the namespace"}}},
