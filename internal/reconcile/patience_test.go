@@ -52,7 +52,7 @@ func (e *ends) Propose(_ context.Context, env rollout.EnvironmentWorld, _ []*rol
 }
 
 // A commit that may be proposed has with it also those who were lowered while the repository was away. Before they are
-// decided with it, there is no commit, and a pull request that is open stays as it is.
+// decided with it, nothing is committed, and a pull request that is open stays the same.
 func TestUndividedCommitAfterTheRepositoryWasAway(t *testing.T) {
 	for pause := range 12 {
 		synctest.Test(t, func(t *testing.T) {

@@ -60,19 +60,18 @@ func TestSlowPushHoldsNoOtherEnvironmentUp(t *testing.T) {
 		s := newSpread(t, "one", "other")
 		first, second := s.divide()
 		r := s.reconciler()
-		var pushed []string
-		r.Committer = commits(func(ctx context.Context, c rollout.Commit) (string, error) {
-			if c.Environment.Name == first {
-				time.Sleep(DefaultPatience + 5*time.Second)
+		c := &slowPushes{spread: s, takes: func(environment string) time.Duration {
+			if environment == first {
+				return DefaultPatience + 5*time.Second
 			}
-			pushed = append(pushed, c.Environment.Name)
-			return s.Commit(ctx, c)
-		})
+			return 0
+		}}
+		r.Committer = c
 		for range 4 {
 			_, err := r.Cycle(t.Context())
 			require.NoError(t, err)
 		}
-		require.Equal(t, []string{first, second, first, first, second, first}, pushed)
+		require.Equal(t, []string{first, second, first, first, second, first}, c.pushed)
 		r.Close()
 	})
 }

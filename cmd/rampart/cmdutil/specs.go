@@ -78,9 +78,16 @@ func (a *App) LoadSpecs(paths []string) (Specs, error) {
 	return out, out.sayUnbuilt(paths)
 }
 
+// LoadRepository reads all specs of the repository that -C is in, else those of -C.
+func (a *App) LoadRepository() (Specs, error) {
+	if _, err := a.EnterRepository(nil); err != nil {
+		return Specs{}, err
+	}
+	return a.LoadSpecs(nil)
+}
+
 // EnterRepository makes -C, where that is inside of a Git checkout, the nearest folder above with a rampart.yaml. It
-// gives the paths, or where there are none -C as it was. Where a path is elsewhere, nothing of the repository is read,
-// and -C stays.
+// gives the paths, or where there are none -C as it was. Where a path is outside of that folder, -C stays.
 func (a *App) EnterRepository(paths []string) ([]string, error) {
 	if err := CheckFolder(a.Dir); err != nil {
 		return nil, err
@@ -120,7 +127,8 @@ func (a *App) EnterRepository(paths []string) ([]string, error) {
 	return paths, nil
 }
 
-// realPath gives the absolute path of a file or folder, without links. A file that is not there has its folder's.
+// realPath gives the absolute path of a file or folder, with links followed. Of a file that does not exist it follows
+// those of its folder.
 func realPath(name string) (string, error) {
 	full := name
 	if !filepath.IsAbs(name) {

@@ -49,10 +49,7 @@ func deliveryCommand(a *cmdutil.App, cmd *cobra.Command,
 			return errors.New("--repo is required: the URL of the repository, such as " +
 				"https://git.example.com/platform/workers.git")
 		}
-		if _, err := a.EnterRepository(nil); err != nil {
-			return err
-		}
-		s, err := a.LoadSpecs(nil)
+		s, err := a.LoadRepository()
 		if err != nil {
 			return err
 		}

@@ -108,10 +108,7 @@ type policySet struct {
 
 // environmentPolicies are those of the folder -C, with what is wrong in its rampart.yaml.
 func environmentPolicies(a *cmdutil.App) ([]policySet, []policyProblem, error) {
-	if _, err := a.EnterRepository(nil); err != nil {
-		return nil, nil, err
-	}
-	s, err := a.LoadSpecs(nil)
+	s, err := a.LoadRepository()
 	if err != nil {
 		return nil, nil, err
 	}

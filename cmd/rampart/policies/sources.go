@@ -72,10 +72,7 @@ func policySets(a *cmdutil.App, g givenSources) (out []policySet, err error) {
 
 // soundWorld is the folder -C, whose configuration has to be right.
 func soundWorld(a *cmdutil.App) (rollout.World, error) {
-	if _, err := a.EnterRepository(nil); err != nil {
-		return rollout.World{}, err
-	}
-	s, err := a.LoadSpecs(nil)
+	s, err := a.LoadRepository()
 	if err != nil {
 		return s.World, err
 	}
