@@ -1,7 +1,6 @@
 package index
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -85,19 +84,16 @@ func (w walk) into(name string) walk {
 	return w
 }
 
-// fits has a bit for each glob that a path fits.
-func (w walk) fits(name string) (uint64, error) {
+// fits has a bit for each glob that a path fits. The globs are valid: they are constants, or were read from a
+// configuration that was checked.
+func (w walk) fits(name string) uint64 {
 	var out uint64
 	for i, glob := range w.globs {
-		ok, err := doublestar.Match(glob, name)
-		if err != nil {
-			return 0, fmt.Errorf("glob %q: %w", glob, err)
-		}
-		if ok {
+		if doublestar.MatchUnvalidated(glob, name) {
 			out |= 1 << i
 		}
 	}
-	return out, nil
+	return out
 }
 
 // Below are the files below a folder, by their paths: the hash of each. Errors: *tree.Error for too many, those of the
@@ -137,7 +133,7 @@ func below(t tree.Tree, dir, hash string, walk walk) (*listing, error) {
 		}
 		switch {
 		case e.Kind == tree.IsFile:
-			err = now.addFile(name, e.Hash, walk)
+			now.addFile(name, e.Hash, walk)
 		case e.Kind == tree.IsOther:
 			now.links = append(now.links, name)
 		case e.Kind == tree.IsStray:
@@ -153,15 +149,13 @@ func below(t tree.Tree, dir, hash string, walk walk) (*listing, error) {
 	return now, nil
 }
 
-func (l *listing) addFile(name, hash string, walk walk) error {
-	fits, err := walk.fits(name)
-	if walk.folders && err == nil && source.KindOf(name) != "" {
-		var folder uint64
-		folder, err = walk.fits(path.Dir(name))
-		fits |= folder
+func (l *listing) addFile(name, hash string, walk walk) {
+	fits := walk.fits(name)
+	if walk.folders && source.KindOf(name) != "" {
+		fits |= walk.fits(path.Dir(name))
 	}
-	if err != nil || fits == 0 {
-		return err
+	if fits == 0 {
+		return
 	}
 	f := walk.was.file(name, hash)
 	if f == nil {
@@ -169,7 +163,6 @@ func (l *listing) addFile(name, hash string, walk walk) error {
 	}
 	l.add([]*found{f}, true)
 	l.fits |= fits
-	return nil
 }
 
 func (l *listing) addBelow(t tree.Tree, name string, e tree.Entry, walk walk) error {

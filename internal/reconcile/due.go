@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
@@ -211,7 +212,8 @@ func (r *Reconciler) group(env rollout.EnvironmentWorld, snapshots []rollout.Sna
 func keyOfGroup(s rollout.Snapshot, hash resync.ConnectionHash) groupKey {
 	key := groupKey{environment: s.Environment.Name}
 	if conn := plan.ConnectionOf(s); conn != nil {
-		key.connection, key.namespace = hash(conn), plan.TemporalNamespace(s)
+		// The text is a part of the whole file that it was read from.
+		key.connection, key.namespace = hash(conn), strings.Clone(plan.TemporalNamespace(s))
 	}
 	return key
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"runtime/pprof"
 	"strings"
 	"syscall"
@@ -123,7 +124,7 @@ func (p *botProcess) answer(r botRequest) botAnswer {
 	case r.Do == "later":
 		p.skipped += pause
 	case r.Do == "collect":
-		runtime.GC()
+		debug.FreeOSMemory() // as the runtime does by itself, within minutes
 	case r.Do == "save":
 		err = p.save()
 	case r.Do == "heap":

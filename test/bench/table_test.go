@@ -20,9 +20,8 @@ type line struct {
 	from int
 }
 
-// target is what a line has to come to at most: text says so where nothing is compared.
+// target is what a line has to come to at most.
 type target struct {
-	text string
 	// is gives what is compared with most, and how most is said of a line.
 	is   func(l medians) (is, most float64)
 	said func(l medians) string
@@ -63,14 +62,14 @@ func wallMost(most time.Duration) target {
 		said: func(medians) string { return "wall < " + ms(most) }}
 }
 
-// words are a target that nothing is compared with.
-func words(text string) target { return target{text: text} }
+// memoryMost is how many bytes may be used, of those that are.
+func memoryMost(is, most int64) target {
+	return target{is: func(medians) (float64, float64) { return float64(is), float64(most) },
+		said: func(medians) string { return "< " + megabytes(most) }}
+}
 
 // of says what the target is for a line, and whether it is met, if that counts.
 func (t target) of(l medians, counts bool) string {
-	if t.is == nil {
-		return t.text
-	}
 	if !counts {
 		return t.said(l)
 	}
@@ -95,8 +94,9 @@ func (t *table) row(what string, targets ...target) *line {
 	return r
 }
 
-func (t *table) note(what, wanted, text string) {
-	t.rows = append(t.rows, &line{what: what, targets: []target{words(wanted)}, text: text})
+// note is a line that is a text.
+func (t *table) note(what, text string, targets ...target) {
+	t.rows = append(t.rows, &line{what: what, targets: targets, text: text, from: manyEnough})
 }
 
 func (r *line) add(ours, theirs cost) {

@@ -192,7 +192,7 @@ func TestDefaultConfig(t *testing.T) {
 	config := v1alpha1.DefaultConfig()
 	want := v1alpha1.Config{APIVersion: "rampart.dev/v1alpha1", Kind: "Config", Spec: v1alpha1.ConfigSpec{
 		Environments: []v1alpha1.Environment{{
-			Name: "default", Specs: []string{"**/*.yaml", "**/*.yml", "**/*.json"},
+			Name: "default", Specs: []string{"**/*.{yaml,yml,json}"},
 			Output: v1alpha1.Output{Path: "deploy"}, Approval: v1alpha1.Approval{Mode: "Direct", Scope: "Step"},
 			CD: v1alpha1.CD{Tool: "Both", RampHealth: "Progressing"}, ManagerIdentity: "rampart/default", WorkerEnv: "Current", Status: "On",
 		}},

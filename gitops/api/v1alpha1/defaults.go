@@ -26,7 +26,7 @@ const (
 func DefaultConfig() Config {
 	c := Config{APIVersion: RampartAPIVersion, Kind: KindConfig, Spec: ConfigSpec{Environments: []Environment{{
 		Name:   "default",
-		Specs:  []string{"**/*.yaml", "**/*.yml", "**/*.json"},
+		Specs:  []string{"**/*.{yaml,yml,json}"},
 		Output: Output{Path: "deploy"},
 	}}}}
 	presetEnvironment(&c.Spec.Environments[0])
