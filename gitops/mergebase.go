@@ -1,7 +1,6 @@
 package gitops
 
 import (
-	"container/heap"
 	"context"
 	"fmt"
 	"slices"
@@ -73,7 +72,7 @@ func (c *Clone) commonAncestors(ctx context.Context, base, head git.Hash) ([]git
 		return nil, err
 	}
 	flags := map[git.Hash]int{}
-	queue := &git.NewestCommit{}
+	var queue git.Newest
 	reach := func(h git.Hash, flag int) error {
 		if flags[h]&flag == flag {
 			return nil
@@ -81,7 +80,7 @@ func (c *Clone) commonAncestors(ctx context.Context, base, head git.Hash) ([]git
 		flags[h] |= flag
 		commit, err := c.Commit(h)
 		if err == nil {
-			heap.Push(queue, commit)
+			queue.Add(commit)
 		}
 		return err
 	}
@@ -92,12 +91,12 @@ func (c *Clone) commonAncestors(ctx context.Context, base, head git.Hash) ([]git
 		return nil, err
 	}
 	var found []git.Hash
-	open := func(commit git.CommitInfo) bool { return flags[commit.Hash]&fromCommon == 0 }
-	for slices.ContainsFunc(*queue, open) {
+	open := func(commit *git.CommitInfo) bool { return flags[commit.Hash]&fromCommon == 0 }
+	for slices.ContainsFunc(queue, open) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		at := heap.Pop(queue).(git.CommitInfo)
+		at := queue.Next()
 		flag := flags[at.Hash]
 		if flag == fromBase|fromHead {
 			if !slices.Contains(found, at.Hash) {

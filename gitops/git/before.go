@@ -43,7 +43,7 @@ func (m *Mirror) Recent(ctx context.Context, tip Tip, how Recency, visit func(Co
 	done := false
 	from := func(commit Hash) (cut bool, err error) {
 		left := how.Most
-		return m.walk(walking{from: commit}, func(c CommitInfo) (bool, error) {
+		return m.walk(commit, m.here, func(c CommitInfo) (bool, error) {
 			if err := ctx.Err(); err != nil {
 				return false, err
 			}
@@ -62,7 +62,7 @@ func (m *Mirror) Recent(ctx context.Context, tip Tip, how Recency, visit func(Co
 	if err != nil || done || !cut || how.Here {
 		return err
 	}
-	if _, err := m.deeper(ctx, tip.Branch, how.Most); err != nil {
+	if _, err := m.deepen(ctx, tip.Branch, how.Most); err != nil {
 		return err
 	}
 	_, err = from(tip.Commit)

@@ -1,9 +1,11 @@
 package git
 
 import (
-	"container/heap"
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"time"
 )
 
 // deepening is how far history is fetched, step by step; the last means all of it (git's INFINITE_DEPTH).
@@ -24,51 +26,19 @@ type Wanted struct {
 
 // FindInHistory finds the newest commit, from tip on, in which there was what is wanted. History that the mirror does
 // not have yet is fetched step by step, until it is found or history ends (false). A file that is found is in the
-// mirror afterwards. Errors: *MovedError when history cannot be had because the branch does not lead to tip any more,
-// those of Fetch.
+// mirror afterwards. Errors: those of History and of Bring.
 func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, want Wanted) (found Found, ok bool, err error) {
-	err = m.stepwise(ctx, tip, func(ctx context.Context) (cut bool, err error) {
-		if found, ok, cut, err = m.searchLocal(tip, want); err == nil && ok {
-			return false, m.bringFile(ctx, found.Entry)
-		}
-		return cut, err
-	})
-	return found, ok, err
-}
-
-// stepwise looks into a tip's history with more and more of it there, until nothing that is looked for may be cut off.
-// Errors: those of look, of take and of deepen; *MovedError when the branch does not lead to tip any more.
-func (m *Mirror) stepwise(ctx context.Context, tip Tip, look func(context.Context) (cut bool, err error)) error {
-	ctx, give, err := m.take(ctx)
-	if err != nil {
-		return err
-	}
-	defer give()
-	var now Hash
-	for i := 0; ; i++ {
-		switch cut, err := look(ctx); {
-		case err != nil || !cut:
-			return err
-		case i == len(deepening):
-			return m.endOf(tip, now)
-		}
-		if now, err = m.deepen(ctx, tip.Branch, deepening[i]); err != nil {
-			return err
-		}
-	}
-}
-
-// searchLocal looks in the history that is there; cut says that there is more elsewhere.
-func (m *Mirror) searchLocal(tip Tip, want Wanted) (found Found, ok, cut bool, err error) {
-	cut, err = m.walk(walking{from: tip.Commit}, func(c CommitInfo) (bool, error) {
+	err = m.History(ctx, tip, func(c CommitInfo) (bool, error) {
 		e, here, err := m.Lookup(c.Tree, want.Path)
-		err = m.store.needed(err)
 		if here && (want.Blob.IsZero() || e.Hash == want.Blob) {
 			found, ok = Found{Commit: c.Hash, Entry: e}, true
 		}
-		return !ok, err
+		return !ok, m.store.needed(err)
 	})
-	return found, ok, cut, err
+	if err == nil && ok && found.Entry.IsFile() {
+		err = m.Bring(ctx, []Hash{found.Entry.Hash})
+	}
+	return found, ok, err
 }
 
 // Introduction is a commit that gave a file its content, and how many first parents before the tip it is.
@@ -80,17 +50,13 @@ type Introduction struct {
 // Introduced finds, for each file as it is at tip, the commit that gave it its content: along first parents, the
 // last one before which the path had another content or none. So a merge counts as one commit, whatever it brought
 // together. History that the mirror does not have yet is fetched step by step, until all are found. A file that is
-// not at tip as wanted is left out of the answer. Errors: those of FindInHistory.
+// not at tip as wanted is left out of the answer. Errors: those of History.
 func (m *Mirror) Introduced(ctx context.Context, tip Tip, files []Wanted) (map[Wanted]Introduction, error) {
 	t, err := m.newTracing(tip, files)
 	if err != nil {
 		return nil, err
 	}
-	at := tip.Commit
-	err = m.stepwise(ctx, tip, func(context.Context) (cut bool, err error) {
-		at, cut, err = t.back(at)
-		return cut, err
-	})
+	_, err = t.back(m.bringing(ctx, tip))
 	return t.found, err
 }
 
@@ -105,7 +71,7 @@ func (m *Mirror) IntroducedSince(tip Tip, earlier Hash,
 		return nil, 0, false, err
 	}
 	t.until = earlier
-	at, _, err := t.back(tip.Commit)
+	at, err := t.back(m.here)
 	if err != nil || len(t.missing) > 0 && at != earlier {
 		return nil, 0, false, err
 	}
@@ -139,22 +105,23 @@ func (m *Mirror) newTracing(tip Tip, files []Wanted) (*tracing, error) {
 	return t, nil
 }
 
-// back goes back from a commit along first parents until nothing is missing. It stops at a commit whose parent the
-// mirror does not have, which is cut.
-func (t *tracing) back(at Hash) (stopped Hash, cut bool, err error) {
+// back goes back from the tip along first parents until nothing is missing, or until have does not have a parent. It
+// gives the commit that it stopped at.
+func (t *tracing) back(have func(Hash) (bool, error)) (at Hash, err error) {
+	at = t.tip.Commit
 	for len(t.missing) > 0 && at != t.until {
 		c, err := t.Commit(at)
 		if err != nil {
-			return at, false, err
+			return at, err
 		}
 		parent := Hash{}
 		if len(c.Parents) > 0 {
-			if !t.store.has(c.Parents[0]) {
-				return at, true, nil
+			if here, err := have(c.Parents[0]); err != nil || !here {
+				return at, err
 			}
 			before, err := t.Commit(c.Parents[0])
 			if err != nil {
-				return at, false, err
+				return at, err
 			}
 			parent = before.Tree
 		}
@@ -166,16 +133,21 @@ func (t *tracing) back(at Hash) (stopped Hash, cut bool, err error) {
 			return nil
 		})
 		if err != nil || len(c.Parents) == 0 {
-			return at, false, t.store.needed(err)
+			return at, t.store.needed(err)
 		}
 		at = c.Parents[0]
 		t.steps++
 	}
-	return at, false, nil
+	return at, nil
 }
 
 // deepen fetches history of the branch down to depth commits, and gives the branch's tip at the server.
 func (m *Mirror) deepen(ctx context.Context, branch string, depth int) (now Hash, err error) {
+	ctx, give, err := m.take(ctx)
+	if err != nil {
+		return now, err
+	}
+	defer give()
 	sess, adv, err := m.remote.open(ctx, uploadPack)
 	if err != nil {
 		return now, err
@@ -216,20 +188,7 @@ func (m *Mirror) endOf(tip Tip, now Hash) error {
 // step by step, with all that is in it. An error of visit ends it and is returned as it is. Errors: *MovedError
 // when history cannot be had because the branch does not lead to tip any more, those of Fetch.
 func (m *Mirror) History(ctx context.Context, tip Tip, visit func(CommitInfo) (bool, error)) error {
-	steps := deepening
-	have := func(h Hash) (bool, error) {
-		for !m.store.has(h) && len(steps) > 0 {
-			now, err := m.deeper(ctx, tip.Branch, steps[0])
-			if steps = steps[1:]; err == nil && len(steps) == 0 && !m.store.has(h) {
-				err = m.endOf(tip, now)
-			}
-			if err != nil {
-				return false, err
-			}
-		}
-		return m.store.has(h), nil
-	}
-	_, err := m.walk(walking{from: tip.Commit, have: have}, func(c CommitInfo) (bool, error) {
+	_, err := m.walk(tip.Commit, m.bringing(ctx, tip), func(c CommitInfo) (bool, error) {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
@@ -238,15 +197,27 @@ func (m *Mirror) History(ctx context.Context, tip Tip, visit func(CommitInfo) (b
 	return err
 }
 
-// deeper is deepen on its own turn.
-func (m *Mirror) deeper(ctx context.Context, branch string, depth int) (now Hash, err error) {
-	ctx, give, err := m.take(ctx)
-	if err != nil {
-		return now, err
+// bringing makes sure that a commit of a tip's history is in the mirror, and fetches more and more of that history for
+// it. False: history ends before it.
+func (m *Mirror) bringing(ctx context.Context, tip Tip) (have func(Hash) (bool, error)) {
+	var now Hash
+	steps := deepening
+	return func(h Hash) (_ bool, err error) {
+		for !m.store.has(h) {
+			if len(steps) == 0 {
+				return false, m.endOf(tip, now)
+			}
+			if now, err = m.deepen(ctx, tip.Branch, steps[0]); err != nil {
+				return false, err
+			}
+			steps = steps[1:]
+		}
+		return true, nil
 	}
-	defer give()
-	return m.deepen(ctx, branch, depth)
 }
+
+// here says whether a commit is in the mirror, and brings none.
+func (m *Mirror) here(h Hash) (bool, error) { return m.store.has(h), nil }
 
 // ancestry is whether one commit is in the history of another.
 type ancestry int
@@ -259,7 +230,7 @@ const (
 
 func (m *Mirror) ancestry(ancestor, commit Hash) ancestry {
 	found := false
-	cut, err := m.walk(walking{from: commit}, func(c CommitInfo) (bool, error) {
+	cut, err := m.walk(commit, m.here, func(c CommitInfo) (bool, error) {
 		found = c.Hash == ancestor
 		return !found, nil
 	})
@@ -272,26 +243,16 @@ func (m *Mirror) ancestry(ancestor, commit Hash) ancestry {
 	return ancestryUnknown
 }
 
-// walking is where a walk begins, and what it does about a commit that may not be in the mirror.
-type walking struct {
-	from Hash
-	// have brings a parent of a visited commit if it can; nil: it brings none. Parents that are not there are left out.
-	have func(Hash) (bool, error)
-}
-
-// walk visits a commit and its ancestors, newest first, until visit says false. cut says that parents of
-// visited commits are not in the mirror.
-func (m *Mirror) walk(w walking, visit func(CommitInfo) (bool, error)) (cut bool, err error) {
-	first, err := m.Commit(w.from)
+// walk visits a commit and its ancestors, newest first, until visit says false. cut says that have does not have some
+// parents of visited commits: they are left out.
+func (m *Mirror) walk(from Hash, have func(Hash) (bool, error),
+	visit func(CommitInfo) (bool, error)) (cut bool, err error) {
+	first, err := m.Commit(from)
 	if err != nil {
 		return false, err
 	}
 	err = Ancestors(first, func(_ CommitInfo, h Hash) (parent CommitInfo, here bool, err error) {
-		here = m.store.has(h)
-		if w.have != nil {
-			here, err = w.have(h)
-		}
-		if err != nil || !here {
+		if here, err = have(h); err != nil || !here {
 			cut = cut || err == nil
 			return parent, false, err
 		}
@@ -306,9 +267,9 @@ func (m *Mirror) walk(w walking, visit func(CommitInfo) (bool, error)) (cut bool
 func Ancestors(first CommitInfo, parent func(of CommitInfo, h Hash) (c CommitInfo, here bool, err error),
 	visit func(CommitInfo) (bool, error),
 ) error {
-	queue, seen := &NewestCommit{first}, map[Hash]bool{first.Hash: true}
-	for queue.Len() > 0 {
-		c := heap.Pop(queue).(CommitInfo)
+	queue, seen := Newest{&first}, map[Hash]bool{first.Hash: true}
+	for len(queue) > 0 {
+		c := queue.Next()
 		if more, err := visit(c); err != nil || !more {
 			return err
 		}
@@ -322,32 +283,27 @@ func Ancestors(first CommitInfo, parent func(of CommitInfo, h Hash) (c CommitInf
 			}
 			if here {
 				seen[h] = true
-				heap.Push(queue, p)
+				queue.Add(p)
 			}
 		}
 	}
 	return nil
 }
 
-// NewestCommit is a heap of commits, the newest one first.
-type NewestCommit []CommitInfo
+// Newest are commits that wait, the newest one first; of those of one time the one that was added first.
+type Newest []*CommitInfo
 
-// Len implements heap.Interface.
-func (q NewestCommit) Len() int { return len(q) }
+// Add puts a commit in its place.
+func (q *Newest) Add(c CommitInfo) {
+	at, _ := slices.BinarySearchFunc(*q, c.Committer.When, func(other *CommitInfo, when time.Time) int {
+		return cmp.Or(when.Compare(other.Committer.When), -1)
+	})
+	*q = slices.Insert(*q, at, &c)
+}
 
-// Less implements heap.Interface.
-func (q NewestCommit) Less(i, j int) bool { return q[i].Committer.When.After(q[j].Committer.When) }
-
-// Swap implements heap.Interface.
-func (q NewestCommit) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-
-// Push implements heap.Interface.
-func (q *NewestCommit) Push(c any) { *q = append(*q, c.(CommitInfo)) }
-
-// Pop implements heap.Interface.
-func (q *NewestCommit) Pop() any {
-	last := len(*q) - 1
-	c := (*q)[last]
-	*q = (*q)[:last]
-	return c
+// Next takes the first one.
+func (q *Newest) Next() CommitInfo {
+	first := *(*q)[0]
+	*q = (*q)[1:]
+	return first
 }

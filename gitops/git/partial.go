@@ -86,19 +86,7 @@ func (m *Mirror) Bring(ctx context.Context, blobs []Hash) error {
 		return err
 	}
 	defer give()
-	return m.bringAll(ctx, m.store.lacking(missing)) // somebody else may have had the turn before
-}
-
-// bringFile makes sure that a file's content is there. The caller has the turn.
-func (m *Mirror) bringFile(ctx context.Context, e Entry) error {
-	if !e.IsFile() || !m.store.isPartial() {
-		return nil
-	}
-	return m.bringAll(ctx, m.store.lacking([]Hash{e.Hash}))
-}
-
-// bringAll asks for blobs. The caller has the turn.
-func (m *Mirror) bringAll(ctx context.Context, missing []Hash) error {
+	missing = m.store.lacking(missing) // somebody else may have had the turn before
 	for part := range slices.Chunk(missing, m.store.limits.wants) {
 		if err := m.bring(ctx, part); err != nil {
 			return err
