@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,9 +32,7 @@ const patience = 30
 // whatever talks to the server says when it begins to wait and when it got something.
 type watch struct {
 	limit time.Duration
-
-	mu    sync.Mutex
-	timer *time.Timer // of the operation under way; nil: there is none
+	timer atomic.Pointer[time.Timer] // of the operation under way; nil: there is none
 }
 
 // over watches one operation: its context ends when the server is waited for too long. stop has to be called at its
@@ -44,36 +42,26 @@ func (w *watch) over(ctx context.Context) (watched context.Context, stop func())
 	silence := time.AfterFunc(w.limit, func() { cancel(&silentError{w.limit}) })
 	silence.Stop()
 	whole := time.AfterFunc(patience*w.limit, func() { cancel(&longError{patience * w.limit}) })
-	w.set(silence)
+	w.timer.Store(silence)
 	return ctx, func() {
-		w.set(nil)
+		w.timer.Store(nil)
 		silence.Stop()
 		whole.Stop()
 		cancel(context.Canceled)
 	}
 }
 
-func (w *watch) set(t *time.Timer) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.timer = t
-}
-
 // waits says that the server is waited for from now on, again where it was waited for already.
 func (w *watch) waits() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.timer != nil {
-		w.timer.Reset(w.limit)
+	if t := w.timer.Load(); t != nil {
+		t.Reset(w.limit)
 	}
 }
 
 // got says that the server is not waited for any more.
 func (w *watch) got() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.timer != nil {
-		w.timer.Stop()
+	if t := w.timer.Load(); t != nil {
+		t.Stop()
 	}
 }
 
@@ -137,11 +125,9 @@ func (t watchedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp.Body = watchedBody{watchedReader{resp.Body, t.watch}, resp.Body}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{watchedReader{resp.Body, t.watch}, resp.Body}
 	return resp, nil
-}
-
-type watchedBody struct {
-	watchedReader
-	io.Closer
 }
