@@ -244,7 +244,7 @@ func (r *Repository) fetch(ctx context.Context, branch string) (git.Tip, error) 
 	if errors.As(err, &access) && access.Refused() {
 		return tip, &meant{err, rollout.ErrRefused}
 	}
-	if err == nil && tip.Move == git.MoveRewritten {
+	if err == nil && tip.Rewritten {
 		r.cfg.Log.WarnContext(ctx, "the branch was rewritten: everything is read anew", "branch", branch, "commit",
 			tip.Commit.String(), "before", tip.Previous.String())
 	}

@@ -10,11 +10,11 @@ import (
 const beforePrefix = "refs/rampart/before/"
 
 // noteBefore keeps the tip that a branch had before it was rewritten, and says whether it is another one than was kept.
-func (m *Mirror) noteBefore(tip *Tip) (noted bool) {
+func (m *Mirror) noteBefore(tip *Tip, onto ancestry) (noted bool) {
 	if strings.HasPrefix(tip.Branch, refsPrefix) {
 		return false
 	}
-	if tip.Move == MoveRewritten || tip.Move == MoveUnknown {
+	if onto != isAncestor {
 		noted = m.state.tips[beforePrefix+tip.Branch] != tip.Previous
 		m.state.tips[beforePrefix+tip.Branch] = tip.Previous
 	}

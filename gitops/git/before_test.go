@@ -42,7 +42,7 @@ func TestRecent(t *testing.T) {
 
 		m = openAt(t, dir, w)
 		again := fetch(t, m, "main")
-		require.Equal(t, MoveNone, again.Move)
+		require.Equal(t, "none", moveOf(again))
 		require.Equal(t, tip.Commit, again.Before, "it outlasts the run")
 		broken := errors.New("broken")
 		require.ErrorIs(t, m.Recent(t.Context(), again, Recency{Most: 2}, func(CommitInfo) (bool, error) { return false, broken }), broken)

@@ -22,8 +22,8 @@ func BenchmarkNoChangeFetch(b *testing.B) {
 	m := openMirror(b, w)
 	fetch(b, m, "main")
 	for b.Loop() {
-		if tip := fetch(b, m, "main"); tip.Move != MoveNone {
-			b.Fatal(tip.Move)
+		if tip := fetch(b, m, "main"); moveOf(tip) != "none" {
+			b.Fatal(moveOf(tip))
 		}
 	}
 }
@@ -39,8 +39,8 @@ func BenchmarkOneChangeFetchToPush(b *testing.B) {
 		r.Commit(gittest.Commit{Write: map[string]string{dir + "worker.yaml": spec(i, i+2)}})
 		b.StartTimer()
 		now := fetch(b, m, "main")
-		if now.Move != MoveForward {
-			b.Fatal(now.Move)
+		if moveOf(now) != "forward" {
+			b.Fatal(moveOf(now))
 		}
 		changed := 0
 		err := m.Diff(tip.Tree, now.Tree, func(path string, e Entry) error {

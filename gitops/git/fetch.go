@@ -16,25 +16,14 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 )
 
-// Move says how a branch's tip stands to the one this mirror knew before, in this run or an earlier one.
-type Move string
-
-// The ways a tip moves.
-const (
-	MoveFirst     Move = "first"     // the branch was not known
-	MoveNone      Move = "none"      // same commit
-	MoveForward   Move = "forward"   // new commits on top
-	MoveRewritten Move = "rewritten" // force-pushed: the previous tip is not in its history
-	MoveUnknown   Move = "unknown"   // too much happened to tell without all of the history
-)
-
 // Tip is where a branch stands.
 type Tip struct {
 	Branch   string
 	Commit   Hash
 	Tree     Hash
-	Previous Hash // the tip known before; zero for MoveFirst
-	Move     Move
+	Previous Hash // the tip that the mirror knew before, in this run or an earlier one; zero: none
+	// Rewritten says that the branch was force-pushed: Previous is not in its history.
+	Rewritten bool
 	// Before is the tip that the branch had before it was rewritten last, as far as the mirror knows; zero: it was not.
 	Before Hash
 }
@@ -82,9 +71,11 @@ func (m *Mirror) fetch(ctx context.Context, branch string) (Tip, error) {
 	if err != nil {
 		return Tip{}, err
 	}
-	tip := Tip{Branch: branch, Commit: c.Hash, Tree: c.Tree, Previous: previous, Move: f.move(previous)}
-	noted := m.noteBefore(&tip)
-	if tip.Move == MoveNone {
+	tip := Tip{Branch: branch, Commit: c.Hash, Tree: c.Tree, Previous: previous}
+	onto := f.onto(previous)
+	tip.Rewritten = onto == noAncestor
+	noted := m.noteBefore(&tip, onto)
+	if tip.Commit == previous {
 		return tip, nil
 	}
 	m.state.tips[branch] = f.tip
@@ -177,27 +168,23 @@ func (m *Mirror) findTip(adv *packp.AdvRefs, branch string) (Hash, error) {
 	return Hash{}, none
 }
 
-// move compares the tip with the previous one.
-func (f *fetcher) move(previous Hash) Move {
-	switch previous {
-	case Hash{}:
-		return MoveFirst
-	case f.tip:
-		return MoveNone
+// onto says whether the tip is on top of the previous one. It is not known where too much happened to tell without all
+// of the history.
+func (f *fetcher) onto(previous Hash) ancestry {
+	if previous.IsZero() || previous == f.tip {
+		return isAncestor
 	}
-	switch f.ancestry(previous, f.tip) {
-	case isAncestor:
-		return MoveForward
-	case noAncestor:
-		return MoveRewritten
+	is := f.ancestry(previous, f.tip)
+	if is != ancestryUnknown {
+		return is
 	}
 	switch {
 	case f.lost, f.downloaded && !f.anew: // the server sent all there is on top of what it shares with previous
-		return MoveRewritten
+		return noAncestor
 	case f.store.has(previous) && f.ancestry(f.tip, previous) == isAncestor:
-		return MoveRewritten
+		return noAncestor
 	}
-	return MoveUnknown
+	return ancestryUnknown
 }
 
 // request is what to ask the server for.

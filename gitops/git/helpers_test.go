@@ -111,6 +111,21 @@ func fetch(t testing.TB, m *Mirror, branch string) Tip {
 	return tip
 }
 
+// moveOf says how a tip stands to the one that the mirror knew before.
+func moveOf(tip Tip) string {
+	switch {
+	case tip.Previous.IsZero():
+		return "first"
+	case tip.Previous == tip.Commit:
+		return "none"
+	case tip.Rewritten:
+		return "rewritten"
+	case tip.Before == tip.Previous: // it may be
+		return "unknown"
+	}
+	return "forward"
+}
+
 var bot = Signature{Name: "Rampart", Email: "rampart@example.com", When: time.Date(2026, 5, 6, 7, 8, 9, 0, time.FixedZone("", 2*60*60))}
 
 // request commits changes on top of a tip.

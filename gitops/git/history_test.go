@@ -24,12 +24,12 @@ func TestForcePushIsNoticed(t *testing.T) {
 
 		two := r.Commit(gittest.Commit{Parent: one + "~1", Write: map[string]string{"x": "2"}})
 		forced := fetch(t, m, "main")
-		requireSame(t, Tip{Branch: "main", Commit: plumbing.NewHash(two), Tree: treeOf(r, two), Previous: tip.Commit, Move: MoveRewritten, Before: tip.Commit}, forced)
+		requireSame(t, Tip{Branch: "main", Commit: plumbing.NewHash(two), Tree: treeOf(r, two), Previous: tip.Commit, Rewritten: true, Before: tip.Commit}, forced)
 		requireSame(t, r.Files("main"), readAll(t, m, forced.Tree))
 		requireSame(t, []string{"+ x 100644"}, diffOf(t, m, tip.Tree, forced.Tree))
 
 		r.Git("update-ref", "refs/heads/main", one)
-		require.Equal(t, MoveRewritten, fetch(t, m, "main").Move, "back to what the mirror has")
+		require.Equal(t, "rewritten", moveOf(fetch(t, m, "main")), "back to what the mirror has")
 		_, err := m.Push(t.Context(), stage(t, m, commitOn(forced, put("ours", "1"))))
 		var moved *MovedError
 		require.ErrorAs(t, err, &moved)
@@ -52,14 +52,14 @@ func TestForcePushWhoseOldHistoryIsGone(t *testing.T) {
 		r.Git("reflog", "expire", "--expire=now", "--all")
 		r.Git("gc", "--quiet", "--prune=now")
 		tip := fetch(t, m, "main")
-		require.Equal(t, MoveRewritten, tip.Move)
+		require.Equal(t, "rewritten", moveOf(tip))
 		requireSame(t, map[string]string{"brand": "new4"}, readAll(t, m, tip.Tree))
 		c, err := m.Commit(tip.Commit)
 		require.NoError(t, err)
 		require.False(t, m.store.has(c.Parents[0]), "fetched anew at depth 1")
 		require.Len(t, readAll(t, m, old.Tree), len(first), "what was there stays readable")
 		r.Commit(gittest.Commit{Write: map[string]string{"brand": "newer"}})
-		require.Equal(t, MoveForward, fetch(t, m, "main").Move)
+		require.Equal(t, "forward", moveOf(fetch(t, m, "main")))
 		require.NoError(t, m.Close())
 		mirrorFsck(t, m.dir)
 	})
@@ -139,7 +139,7 @@ func TestManyCommitsWhileAway(t *testing.T) {
 		return gittest.Commit{Write: map[string]string{fmt.Sprintf("f%d", i): strings.Repeat("x", i)}}
 	})
 	after := fetch(t, m, "main")
-	require.Equal(t, MoveForward, after.Move)
+	require.Equal(t, "forward", moveOf(after))
 	require.Len(t, diffOf(t, m, before.Tree, after.Tree), 30)
 }
 
@@ -151,7 +151,7 @@ func TestIncrementThatIsTooLargeIsFetchedAnew(t *testing.T) {
 	fetch(t, m, "main")
 	r.Commits(12, func(i int) gittest.Commit { return gittest.Commit{Write: map[string]string{"f": fmt.Sprint(i)}} })
 	tip := fetch(t, m, "main")
-	require.Equal(t, MoveUnknown, tip.Move)
+	require.Equal(t, "unknown", moveOf(tip))
 	c, err := m.Commit(tip.Commit)
 	require.NoError(t, err)
 	require.False(t, m.store.has(c.Parents[0]))

@@ -27,15 +27,15 @@ func TestFetchReadPushOverEveryTransport(t *testing.T) {
 		m := openMirror(t, w)
 
 		tip := fetch(t, m, "main")
-		requireSame(t, Tip{Branch: "main", Commit: plumbing.NewHash(one), Tree: treeOf(r, one), Move: MoveFirst}, tip)
+		requireSame(t, Tip{Branch: "main", Commit: plumbing.NewHash(one), Tree: treeOf(r, one)}, tip)
 		requireSame(t, r.Files("main"), readAll(t, m, tip.Tree))
 		again := fetch(t, m, "main")
-		requireSame(t, Tip{Branch: "main", Commit: tip.Commit, Tree: tip.Tree, Previous: tip.Commit, Move: MoveNone}, again)
+		requireSame(t, Tip{Branch: "main", Commit: tip.Commit, Tree: tip.Tree, Previous: tip.Commit}, again)
 
 		two := r.Commit(gittest.Commit{Write: map[string]string{"workers/pay/checkout/worker.yaml": "image: v2\n"},
 			Delete: []string{"workers/pay/refund/worker.yaml"}})
 		moved := fetch(t, m, "main")
-		requireSame(t, Tip{Branch: "main", Commit: plumbing.NewHash(two), Tree: treeOf(r, two), Previous: tip.Commit, Move: MoveForward}, moved)
+		requireSame(t, Tip{Branch: "main", Commit: plumbing.NewHash(two), Tree: treeOf(r, two), Previous: tip.Commit}, moved)
 		requireSame(t, []string{"+ workers/pay/checkout/worker.yaml 100644", "- workers/pay/refund/worker.yaml"},
 			diffOf(t, m, tip.Tree, moved.Tree))
 
@@ -45,7 +45,7 @@ func TestFetchReadPushOverEveryTransport(t *testing.T) {
 		require.Equal(t, pushed.String(), r.Tip("main"))
 		r.Fsck()
 		requireSame(t, r.Files("main"), readAll(t, m, s.Tree))
-		requireSame(t, Tip{Branch: "main", Commit: pushed, Tree: s.Tree, Previous: pushed, Move: MoveNone}, fetch(t, m, "main"))
+		requireSame(t, Tip{Branch: "main", Commit: pushed, Tree: s.Tree, Previous: pushed}, fetch(t, m, "main"))
 		require.Equal(t, "rampart: change", r.Git("log", "-1", "--format=%s", "main"))
 		require.Equal(t, "Rampart <rampart@example.com> 2026-05-06T07:08:09+02:00 Rampart",
 			r.Git("log", "-1", "--format=%an <%ae> %aI %cn", "main"))
@@ -80,7 +80,7 @@ func TestTwoBranches(t *testing.T) {
 	_, err := m.Push(t.Context(), stage(t, m, commitOn(out, put("out.yaml", "b\n"))))
 	require.NoError(t, err)
 	requireSame(t, map[string]string{"out.yaml": "b\n"}, r.Files("deploy/prod"))
-	require.Equal(t, MoveNone, fetch(t, m, "main").Move)
+	require.Equal(t, "none", moveOf(fetch(t, m, "main")))
 	require.Equal(t, specs.Commit.String(), r.Tip("main"))
 }
 
@@ -134,14 +134,14 @@ func TestRestartReadsWhatIsOnDisk(t *testing.T) {
 
 	m = openAt(t, dir, w)
 	next := fetch(t, m, "main")
-	require.Equal(t, MoveNone, next.Move, "the mirror knew the tip")
+	require.Equal(t, "none", moveOf(next), "the mirror knew the tip")
 	require.Equal(t, pushed, next.Commit)
 	requireSame(t, r.Files("main"), readAll(t, m, next.Tree))
 	require.NoError(t, m.Close())
 
 	r.Commit(gittest.Commit{Write: map[string]string{"while": "away"}})
 	m = openAt(t, dir, w)
-	require.Equal(t, MoveForward, fetch(t, m, "main").Move)
+	require.Equal(t, "forward", moveOf(fetch(t, m, "main")))
 }
 
 func TestDamagedMirrorIsFilledAnew(t *testing.T) {
@@ -265,7 +265,7 @@ func TestLargeFetchesGoToDisk(t *testing.T) {
 			_ = m.lock.Close() // as if killed: what is on disk must do
 			m = openAt(t, dir, way{url: r.URL()})
 			again := fetch(t, m, "main")
-			require.Equal(t, MoveNone, again.Move)
+			require.Equal(t, "none", moveOf(again))
 			requireSame(t, r.Files("main"), readAll(t, m, again.Tree))
 		})
 	}

@@ -75,7 +75,7 @@ func TestPartial(t *testing.T) {
 	require.NoError(t, err)
 	r.Commit(gittest.Commit{Write: map[string]string{"workers/team-04/x": "theirs"}})
 	tip = fetch(t, m, "main")
-	require.Equal(t, MoveForward, tip.Move)
+	require.Equal(t, "forward", moveOf(tip))
 	require.Empty(t, m.store.lacking(blobsOf(t, m, tip.Tree, "workers/team-04/x")))
 	require.EqualValues(t, 3, packs.Load())
 	require.NoError(t, m.Close())
@@ -84,7 +84,7 @@ func TestPartial(t *testing.T) {
 	m = openAt(t, dir, way{url: url})
 	require.True(t, m.store.isPartial())
 	tip = fetch(t, m, "main")
-	require.Equal(t, MoveNone, tip.Move)
+	require.Equal(t, "none", moveOf(tip))
 	requireSame(t, r.Files("main"), readAll(t, m, tip.Tree))
 	require.NoError(t, m.Close())
 	mirrorFsck(t, dir)
@@ -226,7 +226,7 @@ func TestManyBlobsComeInParts(t *testing.T) {
 			if c.disk {
 				_ = m.lock.Close() // as if killed
 				m = openAt(t, dir, way{url: served.URL})
-				require.Equal(t, MoveNone, fetch(t, m, "main").Move)
+				require.Equal(t, "none", moveOf(fetch(t, m, "main")))
 				require.Empty(t, m.store.lacking(all))
 			}
 			require.NoError(t, m.Close())

@@ -35,7 +35,7 @@ func TestPushIsRefusedWhenSomeoneElsePushed(t *testing.T) {
 		require.Equal(t, theirs, r.Tip("main"), "nothing lost")
 
 		tip = fetch(t, m, "main")
-		require.Equal(t, MoveForward, tip.Move)
+		require.Equal(t, "forward", moveOf(tip))
 		_, err = m.Push(t.Context(), stage(t, m, commitOn(tip, put("ours", "1"))))
 		require.NoError(t, err)
 		files := r.Files("main")
@@ -58,7 +58,7 @@ func TestRaceLostAfterTheAdvertisement(t *testing.T) {
 		require.ErrorAs(t, err, &moved)
 		requireSame(t, &MovedError{Branch: "main", Expected: tip.Commit, Actual: plumbing.NewHash(theirs)}, moved)
 		require.Equal(t, theirs, r.Tip("main"))
-		require.Equal(t, MoveForward, fetch(t, m, "main").Move)
+		require.Equal(t, "forward", moveOf(fetch(t, m, "main")))
 	})
 }
 
@@ -118,7 +118,7 @@ func TestHookRejects(t *testing.T) {
 		require.Equal(t, `main is protected\u001b[31m, ask ops error: hook declined to update refs/heads/main`, rejected.Output)
 		require.NotContains(t, err.Error(), "s3cret")
 		require.Equal(t, tip.Commit.String(), r.Tip("main"))
-		require.Equal(t, MoveNone, fetch(t, m, "main").Move)
+		require.Equal(t, "none", moveOf(fetch(t, m, "main")))
 	})
 }
 

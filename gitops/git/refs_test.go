@@ -40,7 +40,7 @@ func TestRefsBesideTheBranches(t *testing.T) {
 		require.Equal(t, main, r.Tip("main"))
 		requireSame(t, map[string]string{"entry": "1"}, r.Files(beside))
 		tip := fetch(t, m, beside)
-		require.Equal(t, MoveNone, tip.Move)
+		require.Equal(t, "none", moveOf(tip))
 
 		other := openMirror(t, w)
 		theirs, err := appendTo(t, other, fetch(t, other, beside), "2")
@@ -56,8 +56,8 @@ func TestRefsBesideTheBranches(t *testing.T) {
 		require.Contains(t, string(refs), one.String()+" "+beside+"\n", "as git names it")
 		again := openAt(t, dir, w)
 		now := fetch(t, again, beside)
-		requireSame(t, Tip{Branch: beside, Commit: theirs, Tree: now.Tree, Previous: one, Move: MoveForward}, now)
-		require.Equal(t, MoveFirst, fetch(t, again, "main").Move, "a branch and a ref are told apart")
+		requireSame(t, Tip{Branch: beside, Commit: theirs, Tree: now.Tree, Previous: one}, now)
+		require.Equal(t, "first", moveOf(fetch(t, again, "main")), "a branch and a ref are told apart")
 		r.Fsck()
 	})
 }
