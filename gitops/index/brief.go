@@ -87,8 +87,8 @@ func (b *briefs) noteSpec(f *found, d decoded) (noted bool) {
 	}
 	options := spec.Spec.WorkerOptions
 	f.brief = &specBrief{Name: strings.Clone(doc.Name), Namespace: strings.Clone(doc.Namespace),
-		TemporalNamespace: strings.Clone(options.TemporalNamespace),
-		Connection:        clonedRef(options.ConnectionRef), Line: doc.Line} // what was decoded are parts of the file
+		TemporalNamespace: options.TemporalNamespace, Connection: options.ConnectionRef,
+		Line: doc.Line} // the header is a part of the file
 	return true
 }
 
@@ -110,32 +110,16 @@ func (b *briefs) noteRecord(r *recordAt) *recordBrief {
 		r.Routing.Spec.Proposal != nil || len(rollout.ReviewedProposals(&r.Routing.Spec)) > 0 {
 		return nil
 	}
-	note := &recordBrief{Deployments: cloned(r.deployments()), Connection: clonedRef(r.connection()),
-		Temporal: cloned(r.temporal()), Entries: r.entries,
-		SpecPath: strings.Clone(r.Routing.Spec.SpecPath), Address: strings.Clone(r.address())}
+	note := &recordBrief{Deployments: r.deployments(), Connection: r.connection(), Temporal: r.temporal(),
+		Entries: r.entries, SpecPath: r.Routing.Spec.SpecPath, Address: r.address()}
 	note.Released = r.Routing.Spec.Hold != nil && r.Routing.Spec.Hold.Kind == v1alpha1.HoldReleased
 	if c := r.Routing.Spec.Connection; c != nil {
-		note.ConnectionPath = strings.Clone(c.Path)
+		note.ConnectionPath = c.Path
 	}
 	if p, ok := r.InProgress(r.of); ok {
-		p.BuildID = strings.Clone(p.BuildID)
 		note.InProgress = &p
 	}
 	return note
-}
-
-// clonedRef is a name that shares nothing with the file that it is from.
-func clonedRef(ref v1alpha1.ConnectionRef) v1alpha1.ConnectionRef {
-	return v1alpha1.ConnectionRef{Kind: v1alpha1.ConnectionKind(strings.Clone(string(ref.Kind))),
-		Name: strings.Clone(ref.Name)}
-}
-
-// cloned are texts that share nothing with the file that they are from.
-func cloned(texts []string) []string {
-	for i := range texts {
-		texts[i] = strings.Clone(texts[i])
-	}
-	return texts
 }
 
 // recordAt is a record, or what is known of it.
@@ -413,7 +397,7 @@ func (e *environment) wanted(s *rollout.Snapshot) error {
 		if _, never := Unreadable(file, err); err != nil && !never {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		s.Record.Files[name] = rollout.File{Hash: f.Hash, Data: asText(data)}
+		s.Record.Files[name] = rollout.File{Hash: f.Hash, Data: string(data)}
 	}
 	s.Wanted = nil
 	return nil

@@ -269,7 +269,7 @@ func (e *environment) recordFile(file, hash string) (rollout.File, error) {
 	if hash == "" {
 		hash = blobHash(data)
 	}
-	return rollout.File{Hash: hash, Data: asText(data)}, nil
+	return rollout.File{Hash: hash, Data: string(data)}, nil
 }
 
 // decodeRecord decodes what the bot wrote. A routing.yaml that cannot be read is a problem of this record alone: it
@@ -284,7 +284,7 @@ func (e *environment) decodeRecord(r *rollout.Record) {
 		}
 		return
 	}
-	documents, problems := v1alpha1.DecodeShared(path.Join(r.Dir, layout.Routing), asBytes(file.Data))
+	documents, problems := v1alpha1.Decode(path.Join(r.Dir, layout.Routing), []byte(file.Data))
 	for _, d := range documents {
 		if routing, ok := d.Object.(*v1alpha1.Routing); ok {
 			r.Routing = routing
@@ -299,7 +299,7 @@ func (e *environment) decodeRecord(r *rollout.Record) {
 		r.RoutingProblem = &rollout.Problem{Reason: rollout.PlanGenerationFailed,
 			Message: message + ": mend it, or bring it back from Git's history"}
 	}
-	status, _ := v1alpha1.DecodeShared(path.Join(r.Dir, layout.Status), asBytes(r.Files[layout.Status].Data))
+	status, _ := v1alpha1.Decode(path.Join(r.Dir, layout.Status), []byte(r.Files[layout.Status].Data))
 	for _, d := range status {
 		if w, ok := d.Object.(*v1alpha1.WorkerDeployment); ok {
 			r.Status = w

@@ -16,16 +16,6 @@ type assigner struct {
 	lenient bool
 	// keeps says that unknown fields are kept, with a warning, and kept whether there were any.
 	keeps, kept bool
-	// shared says that texts may be parts of the file, which then stays for as long as the values.
-	shared bool
-}
-
-// own is a text as a value may have it.
-func (a *assigner) own(text string) string {
-	if a.shared {
-		return text
-	}
-	return strings.Clone(text)
 }
 
 // object fills the struct that out points to.
@@ -146,7 +136,7 @@ func (a *assigner) entries(n *node, s *shape, out reflect.Value) {
 	for _, k := range n.kids {
 		v := reflect.New(s.elem.typ).Elem()
 		a.assign(k, s.elem, v)
-		m.SetMapIndex(reflect.ValueOf(a.own(k.key)), v)
+		m.SetMapIndex(reflect.ValueOf(strings.Clone(k.key)), v)
 	}
 	out.Set(m)
 }
@@ -267,7 +257,7 @@ func (a *assigner) text(n *node, s *shape, out reflect.Value) {
 		return
 	}
 	if out.IsValid() {
-		out.SetString(a.own(n.text))
+		out.SetString(strings.Clone(n.text))
 	}
 }
 

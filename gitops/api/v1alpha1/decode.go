@@ -66,17 +66,12 @@ func (d *Document) Position(path string) (line, column int) {
 // Decode is strict: an unknown field, a key given twice, a wrong type, a bad duration or percentage is an Error. Only a
 // Routing keeps its unknown fields, each with a Warning: a newer release may have written them. Documents of foreign
 // kinds are given back without a look inside. Aliases and merges (<<) are expanded within bounds.
-func Decode(name string, data []byte) ([]Document, []Problem) { return decode(name, data, false) }
-
-// DecodeShared is Decode for data that stays for as long as the objects do: their texts are parts of it.
-func DecodeShared(name string, data []byte) ([]Document, []Problem) { return decode(name, data, true) }
-
-func decode(name string, data []byte, shared bool) ([]Document, []Problem) {
+func Decode(name string, data []byte) ([]Document, []Problem) {
 	r := &report{file: name}
 	if !readable(r, data) {
 		return nil, r.problems
 	}
-	f := &file{report: r, budget: maxNodes * 20, shared: shared}
+	f := &file{report: r, budget: maxNodes * 20}
 	space := newWorkspace()
 	defer space.giveBack()
 	roots := f.split(parse(r, data, space))
@@ -156,8 +151,6 @@ type file struct {
 	// budget is how many keys may be looked at to find out what the documents are. A list of many aliases to one large
 	// object would else take a time that grows with the square of the file's size.
 	budget int
-	// shared says that texts may be parts of the file.
-	shared bool
 }
 
 // split gives the documents of a file, those in lists too.
@@ -269,7 +262,7 @@ func (f *file) object(e *expander, h header) any {
 		return nil
 	}
 	respell(f.report, h.kind, n)
-	return build(&assigner{report: f.report, shared: f.shared}, h.kind, n)
+	return build(&assigner{report: f.report}, h.kind, n)
 }
 
 // build makes an object of a known kind from its nodes: types, defaults, rules.
@@ -327,7 +320,7 @@ func status(of *assigner, s *shapeSet, n *node) *WorkerDeploymentStatus {
 	if n == nil || n.kind == nullNode {
 		return nil
 	}
-	a := &assigner{report: &report{}, lenient: true, shared: of.shared}
+	a := &assigner{report: &report{}, lenient: true}
 	out := new(WorkerDeploymentStatus)
 	a.object(n, s.status, out)
 	if len(a.report.problems) > 0 {
