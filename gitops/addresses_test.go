@@ -32,7 +32,7 @@ spec:
 	record := func(hostPort string) string {
 		return strings.Replace(routingYAML("a", "dev/a.yaml"), "  desired:", "  connection: {name: temporal, spec: {hostPort: \""+hostPort+"\"}}\n  desired:", 1)
 	}
-	rules := []index.AddressRule{{Environments: "dev", Addresses: "localhost:7233"}, {Environments: "dev", Addresses: "*.dev.example.com:*"}}
+	rules := []index.Rule{{Environments: "dev", Allows: "localhost:7233"}, {Environments: "dev", Allows: "*.dev.example.com:*"}}
 	const refused = `spec.hostPort: the bot's configuration (--allowed-temporal-addresses) does not let a connection of environment dev lead to "evil:7233"`
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -56,12 +56,12 @@ spec:
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.files[layout.Config], c.files["dev/a.yaml"] = config, cmp.Or(c.files["dev/a.yaml"], spec)
-			w, err := index.ReadFolder(writeFolder(t, c.files), index.AllowAddresses(rules))
+			w, err := index.ReadFolder(writeFolder(t, c.files), index.Allow(index.Allowed{TemporalAddresses: rules}))
 			require.NoError(t, err)
 			r := gittest.NewBareRepo(t)
 			r.Commit(gittest.Commit{Write: c.files})
 			cfg := open(t, r).cfg
-			cfg.CacheDir, cfg.Options = t.TempDir(), []index.Option{index.AllowAddresses(rules)}
+			cfg.CacheDir, cfg.Options = t.TempDir(), []index.Option{index.Allow(index.Allowed{TemporalAddresses: rules})}
 			repo, err := Open(cfg)
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, repo.Close()) })
@@ -107,7 +107,7 @@ func leadsIn(t *testing.T, w rollout.World) string {
 func TestParseAddressRule(t *testing.T) {
 	r, err := index.ParseAddressRule("dev*=*.Dev.example.com:*")
 	require.NoError(t, err)
-	require.Equal(t, index.AddressRule{Environments: "dev*", Addresses: "*.dev.example.com:*"}, r)
+	require.Equal(t, index.Rule{Environments: "dev*", Allows: "*.dev.example.com:*"}, r)
 	for _, text := range []string{"", "dev", "=x", "dev=", "de[v=x", "dev=[x"} {
 		_, err := index.ParseAddressRule(text)
 		require.ErrorContains(t, err, "is not of the form ENVIRONMENT=HOST:PORT", text)

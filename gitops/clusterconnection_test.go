@@ -116,7 +116,7 @@ func TestRefusedClusterConnectionIsReadInFull(t *testing.T) {
 		r.Commit(gittest.Commit{Write: map[string]string{"x.yaml": byCluster(specYAML("shop", "x", "i:1")), "cluster.yaml": clusterConnectionYAML,
 			"deploy/shop/x/routing.yaml": routingYAML("x", "x.yaml")}})
 		cfg := open(t, r).cfg
-		cfg.CacheDir, cfg.Options = t.TempDir(), []index.Option{index.AllowAddresses([]index.AddressRule{{Environments: "*", Addresses: address}})}
+		cfg.CacheDir, cfg.Options = t.TempDir(), []index.Option{index.Allow(index.Allowed{TemporalAddresses: []index.Rule{{Environments: "*", Allows: address}}})}
 		repo, err := Open(cfg)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, repo.Close()) })

@@ -31,7 +31,7 @@ spec:
 	record := func(namespace, name string) string {
 		return strings.Replace(routingYAML(name, "dev/x.yaml"), "namespace: shop", "namespace: "+namespace, 1)
 	}
-	allowed := index.Namespaces{Kubernetes: []index.NamespaceRule{{Environments: "dev", Namespaces: "shop*"}, {Environments: "prod", Namespaces: "payments"}}, Temporal: []index.NamespaceRule{{Environments: "dev", Namespaces: "shop"}, {Environments: "prod", Namespaces: "*"}}}
+	allowed := index.Allowed{Namespaces: []index.Rule{{Environments: "dev", Allows: "shop*"}, {Environments: "prod", Allows: "payments"}}, TemporalNamespaces: []index.Rule{{Environments: "dev", Allows: "shop"}, {Environments: "prod", Allows: "*"}}}
 	for name, c := range map[string]struct {
 		files map[string]string
 		want  map[string]string // reason by environment and name; "": fine
@@ -57,7 +57,7 @@ spec:
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.files[layout.Config] = config
-			w, err := index.ReadFolder(writeFolder(t, c.files), index.AllowNamespaces(allowed))
+			w, err := index.ReadFolder(writeFolder(t, c.files), index.Allow(allowed))
 			require.NoError(t, err)
 			if c.want == nil {
 				c.want = map[string]string{}
@@ -126,10 +126,10 @@ func surveyedWorld(t *testing.T, repo *Repository) rollout.World {
 }
 
 // openAllowing opens a repository for a bot that is told which namespaces environments may name.
-func openAllowing(t *testing.T, r *gittest.Repo, n index.Namespaces) *Repository {
+func openAllowing(t *testing.T, r *gittest.Repo, n index.Allowed) *Repository {
 	t.Helper()
 	cfg := open(t, r).cfg
-	cfg.CacheDir, cfg.Options = t.TempDir(), []index.Option{index.AllowNamespaces(n)}
+	cfg.CacheDir, cfg.Options = t.TempDir(), []index.Option{index.Allow(n)}
 	repo, err := Open(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, repo.Close()) })

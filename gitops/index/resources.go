@@ -20,10 +20,8 @@ type options struct {
 	partial bool
 	// approval is what environments have to want at least.
 	approval []ApprovalFloor
-	// namespaces are those that environments may name.
-	namespaces Namespaces
-	// addresses are those that connections may lead to.
-	addresses []AddressRule
+	// allowed is what environments may name.
+	allowed Allowed
 	// builder builds folders of specs; nil: none is.
 	builder Builder
 	// locate picks the worker deployments whose references are located; nil: none.
@@ -42,7 +40,7 @@ func AllowKinds(kinds []string) Option {
 // SomeFiles says that there are more files than those that are read: what they name may be elsewhere.
 func SomeFiles() Option { return func(o *options) { o.partial = true } }
 
-func (o options) allowed() []string {
+func (o options) resourceKinds() []string {
 	if o.kinds == nil {
 		return v1alpha1.DefaultResourceKinds()
 	}
@@ -138,10 +136,10 @@ func (e *environment) template(t templateAt) {
 	case t.name.Namespace == "":
 		t.problem = e.templateFault(&t, "metadata.namespace",
 			"is required: the environment %s has no default namespace", e.world.Environment.Name)
-	case !v1alpha1.AllowsKind(e.options.allowed(), t.resource.APIVersion, t.resource.Kind):
+	case !v1alpha1.AllowsKind(e.options.resourceKinds(), t.resource.APIVersion, t.resource.Kind):
 		t.problem = e.templateFault(&t, "spec.template.kind",
 			"a template may not make %s here; the bot's configuration allows %s "+
-				"(--allowed-resource-kinds)", kindIn(t.resource, e.options.allowed()), orNone(e.options.allowed()))
+				"(--allowed-resource-kinds)", kindIn(t.resource, e.options.resourceKinds()), orNone(e.options.resourceKinds()))
 	case e.world.Environment.ResourceKinds != nil &&
 		!v1alpha1.AllowsKind(e.world.Environment.ResourceKinds, t.resource.APIVersion, t.resource.Kind):
 		t.problem = e.templateFault(&t, "spec.template.kind",

@@ -47,14 +47,11 @@ type App struct {
 	// requireApproval says which environments have to want approval; approval is what it says.
 	requireApproval, requireApprovalByOther []string
 	approval                                []index.ApprovalFloor
-	// allowedNamespaces and allowedTemporalNamespaces say which namespaces environments may name; namespaces is what
-	// they say.
-	allowedNamespaces, allowedTemporalNamespaces []string
-	namespaces                                   index.Namespaces
-	// allowedAddresses say where connections may lead; addresses is what they say.
-	allowedAddresses []string
-	addresses        []index.AddressRule
-	policies         policyFlags
+	// allowedNamespaces and allowedTemporalNamespaces say which namespaces environments may name, allowedAddresses where
+	// connections may lead; allowed is what they say.
+	allowedNamespaces, allowedTemporalNamespaces, allowedAddresses []string
+	allowed                                                        index.Allowed
+	policies                                                       policyFlags
 	// Locate picks the worker deployments for which a reader says where the repository holds what their versions name;
 	// nil: none.
 	Locate index.Locating
@@ -66,8 +63,7 @@ func allowedKinds(a *App) []string { return append([]string{}, a.resourceKinds..
 // ReadOptions is how the bot's own configuration says that folders and files are read.
 func (a *App) ReadOptions(more ...index.Option) []index.Option {
 	return append([]index.Option{index.AllowKinds(allowedKinds(a)), index.RequireApproval(a.approval),
-		index.AllowNamespaces(a.namespaces),
-		index.AllowAddresses(a.addresses), index.BuildWith(builder()), index.LocateReferences(a.Locate)}, more...)
+		index.Allow(a.allowed), index.BuildWith(builder()), index.LocateReferences(a.Locate)}, more...)
 }
 
 // parsed parses each value of a flag. The first error of all flags is kept in err.
@@ -89,10 +85,10 @@ func (a *App) parseBounds() (err error) {
 		f.ByOther = true
 		a.approval = append(a.approval, f)
 	}
-	a.namespaces.Kubernetes = parsed(&err, "allowed-namespaces", a.allowedNamespaces, index.ParseNamespaceRule)
-	a.namespaces.Temporal = parsed(&err, "allowed-temporal-namespaces", a.allowedTemporalNamespaces,
+	a.allowed.Namespaces = parsed(&err, "allowed-namespaces", a.allowedNamespaces, index.ParseNamespaceRule)
+	a.allowed.TemporalNamespaces = parsed(&err, "allowed-temporal-namespaces", a.allowedTemporalNamespaces,
 		index.ParseNamespaceRule)
-	a.addresses = parsed(&err, "allowed-temporal-addresses", a.allowedAddresses, index.ParseAddressRule)
+	a.allowed.TemporalAddresses = parsed(&err, "allowed-temporal-addresses", a.allowedAddresses, index.ParseAddressRule)
 	return err
 }
 
