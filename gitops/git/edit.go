@@ -24,9 +24,9 @@ func plan(changes []Change) (*node, error) {
 		if err := checkChange(c); err != nil {
 			return nil, err
 		}
-		at := root
-		for end := range componentEnds(c.Path) {
-			name := c.Path[strings.LastIndexByte(c.Path[:end], '/')+1 : end]
+		at, end := root, -len("/")
+		for name := range strings.SplitSeq(c.Path, "/") {
+			end += len("/") + len(name)
 			next := at.below[name]
 			if next == nil {
 				next = &node{path: c.Path[:end]}
@@ -43,17 +43,6 @@ func plan(changes []Change) (*node, error) {
 		at.file = c
 	}
 	return root, nil
-}
-
-// componentEnds yields where each component of a path ends.
-func componentEnds(path string) func(yield func(int) bool) {
-	return func(yield func(int) bool) {
-		for i := range len(path) + 1 {
-			if (i == len(path) || path[i] == '/') && !yield(i) {
-				return
-			}
-		}
-	}
 }
 
 func checkChange(c *Change) error {

@@ -47,7 +47,7 @@ func otherKind(is, wanted plumbing.ObjectType) error {
 // *TooLargeError.
 func (s *store) read(h Hash, w want) ([]byte, error) {
 	s.mu.Lock()
-	o, ok := s.inMemory(h)
+	o, ok := s.fresh[h]
 	filled := s.filled
 	s.mu.Unlock()
 	if ok {
@@ -56,7 +56,7 @@ func (s *store) read(h Hash, w want) ([]byte, error) {
 	data, err := s.readPacked(h, w)
 	var damage *damageError
 	if errors.As(err, &damage) {
-		if s.emptiedSince(filled) { // what was read is gone, and what took its place is not damaged
+		if s.timesEmptied() != filled { // what was read is gone, and what took its place is not damaged
 			return nil, fmt.Errorf("read object %s of a mirror that was emptied: %w", h, damage.cause)
 		}
 		return nil, s.damaged(h, damage.cause)
@@ -66,11 +66,6 @@ func (s *store) read(h Hash, w want) ([]byte, error) {
 		missing.filled = filled
 	}
 	return data, err
-}
-
-// emptiedSince says whether the store was emptied since it was for the so manieth time.
-func (s *store) emptiedSince(filled int) bool {
-	return s.timesEmptied() != filled
 }
 
 // timesEmptied is how often the store was emptied.

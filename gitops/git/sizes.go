@@ -13,7 +13,8 @@ import (
 )
 
 // passPack hands a pack on while it is read, up to what is wrong with it. An object of more than most bytes is, too:
-// go-git, which gets the pack, makes each whole in memory to find its name.
+// go-git, which gets the pack, makes each whole in memory to find its name. So is a number of objects that no repository
+// has that is meant.
 func passPack(to io.Writer, pack io.Reader, most int64) error {
 	held := &held{from: pack, to: to}
 	s := &sizes{in: bufio.NewReaderSize(held, 32<<10), most: uint64(most)}
@@ -52,12 +53,20 @@ type sizes struct {
 	inflater io.ReadCloser
 }
 
+// maxObjects is how many objects a pack may say that it has. go-git makes room for all of them before it reads the first
+// one.
+const maxObjects = 5_000_000
+
 func (s *sizes) read() error {
 	var header [packHeader]byte
 	if _, err := io.ReadFull(s.in, header[:]); err != nil {
 		return notItsEnd(err)
 	}
-	for i := range int(binary.BigEndian.Uint32(header[8:])) {
+	count := binary.BigEndian.Uint32(header[8:])
+	if count > maxObjects {
+		return fmt.Errorf("it has %d objects, more than the %d allowed", count, maxObjects)
+	}
+	for i := range int(count) {
 		size, err := s.next()
 		if err == nil && size > s.most {
 			err = fmt.Errorf("it has %d bytes, or is made of as many, more than the %d that there is memory for: "+

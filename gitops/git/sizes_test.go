@@ -42,6 +42,7 @@ func TestPacksWithLargeObjects(t *testing.T) {
 		"one that has more":        {packOf(2, entry(plumbing.BlobObject, 3, nil, []byte("four"))), "object 0: it inflates to more than it says"},
 		"one that ends early":      {packOf(2, entry(plumbing.BlobObject, 5, nil, []byte("four"))), "object 0: unexpected EOF"},
 		"one that is not there":    {checked([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x01")), "object 0"},
+		"too many":                 {checked([]byte("PACK\x00\x00\x00\x02\x7f\x00\x00\x00")), "it has 2130706432 objects, more than the 5000000 allowed"},
 		"nothing":                  {nil, "unexpected EOF"},
 		"a header that is too big": {packOf(2, bytes.Repeat([]byte{0xbf}, 12)), "invalid size"},
 	} {

@@ -1,9 +1,7 @@
 package git
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -124,17 +122,11 @@ func (s *store) close() error {
 	return errors.Join(err, s.packs.anew(s.cacheSize(), nil))
 }
 
-// inMemory gives an object that need not be read. The caller has the lock.
-func (s *store) inMemory(h Hash) (obj, bool) {
-	o, ok := s.fresh[h]
-	return o, ok
-}
-
 // has says whether an object is there. Where the packs cannot be opened, that is noted as damage, and none on disk is.
 func (s *store) has(h Hash) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.inMemory(h); ok {
+	if _, ok := s.fresh[h]; ok {
 		return true
 	}
 	has := false
@@ -162,7 +154,7 @@ func (s *store) lacking(hashes []Hash) []Hash {
 	seen := map[Hash]bool{}
 	s.inPacksLocked(func(on openPacks) {
 		for _, h := range hashes {
-			if _, ok := s.inMemory(h); ok || seen[h] || h == emptyTree || on.with(h) != nil {
+			if _, ok := s.fresh[h]; ok || seen[h] || h == emptyTree || on.with(h) != nil {
 				continue
 			}
 			seen[h] = true
@@ -230,15 +222,7 @@ func (s *store) addPacked(objs []obj, p pack) error {
 	if sizeOf(objs) <= s.limits.overlay {
 		return s.add(objs)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.flushLocked(); err != nil { // what is in memory goes to disk first: see the package's invariants
-		return err
-	}
-	if err := s.writeWithIndex(p, objs); err != nil {
-		return err
-	}
-	return errors.Join(s.markLocked(), s.reopenLocked())
+	return s.toDisk(objs, p)
 }
 
 // addReceived takes objects in that came as a pack. It says whether they went to disk.
@@ -246,15 +230,18 @@ func (s *store) addReceived(objs []obj, p pack) (onDisk bool, err error) {
 	if len(p.data) <= s.limits.small && sizeOf(objs) <= s.limits.overlay/4 {
 		return false, s.add(objs)
 	}
-	if err := s.flush(); err != nil { // what is in memory goes to disk first: see the package's invariants
-		return true, err
+	return true, s.toDisk(objs, p)
+}
+
+// toDisk writes a pack of these objects. What is in memory goes to disk first: see the package's invariants.
+func (s *store) toDisk(objs []obj, p pack) error {
+	if err := s.flush(); err != nil {
+		return err
 	}
 	if err := s.writeWithIndex(p, objs); err != nil {
-		return true, err
+		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return true, errors.Join(s.markLocked(), s.reopenLocked())
+	return s.show()
 }
 
 // flush writes what is only in memory to disk.
@@ -280,7 +267,7 @@ func (s *store) flushLocked() error {
 		return err
 	}
 	s.fresh, s.size = map[Hash]obj{}, 0
-	return errors.Join(s.markLocked(), s.reopenLocked())
+	return s.showLocked()
 }
 
 // writeWithIndex writes a pack of these objects to disk. It needs no lock: the pack is there as a whole, or not at all.
@@ -297,10 +284,6 @@ func (s *store) writePack(pack io.Reader) error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	pack, err := checkCount(pack)
-	if err != nil {
-		return err
-	}
 	// The download happens here, so reads must not wait for it: the pack is stored beside the open ones.
 	side := filesystem.NewStorage(osfs.New(s.dir, osfs.WithBoundOS()), cache.NewObjectLRU(0))
 	to, err := side.PackfileWriter()
@@ -310,39 +293,25 @@ func (s *store) writePack(pack io.Reader) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("write pack: %w", err), removeTemporary(filepath.Join(s.dir, packDir)))
 	}
+	return s.show()
+}
+
+// show makes packs visible that came to disk by another way than theirs, and marks those of a partial mirror.
+func (s *store) show() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return errors.Join(s.markLocked(), s.reopenLocked())
+	return s.showLocked()
 }
 
-// markLocked marks the packs of a partial mirror.
-func (s *store) markLocked() error {
-	if !s.partial {
-		return nil
+func (s *store) showLocked() error {
+	var err error
+	if s.partial {
+		err = markPromised(filepath.Join(s.dir, packDir))
 	}
-	return markPromised(filepath.Join(s.dir, packDir))
+	return errors.Join(err, s.reopenLocked())
 }
 
-// maxObjects is how many objects a pack may say that it has. Room for all of them is made before the first one is read.
-const maxObjects = 5_000_000
-
-// checkCount refuses a pack that says that it has more objects than any repository that is meant. It gives the whole
-// pack again.
-func checkCount(pack io.Reader) (io.Reader, error) {
-	header := make([]byte, packHeader)
-	n, err := io.ReadFull(pack, header)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, fmt.Errorf("read pack: %w", err)
-	}
-	if n == packHeader {
-		if count := binary.BigEndian.Uint32(header[8:]); count > maxObjects {
-			return nil, fmt.Errorf("read pack: it has %d objects, more than the %d allowed", count, maxObjects)
-		}
-	}
-	return io.MultiReader(bytes.NewReader(header[:n]), pack), nil
-}
-
-// reopenLocked makes packs visible that came to disk by another way than theirs.
+// reopenLocked has the packs opened anew.
 func (s *store) reopenLocked() error {
 	return s.packs.anew(s.cacheSize(), nil)
 }
