@@ -1,15 +1,9 @@
 package git
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
@@ -58,27 +52,15 @@ func (m *Mirror) Delete(ctx context.Context, branch string, tip Hash) error {
 	case actual != tip:
 		return &MovedError{Branch: branch, Expected: tip, Actual: actual}
 	}
-	req, err := updateRequest(adv.Capabilities, &packp.Command{Name: plumbing.ReferenceName(refOf(branch)), Old: tip})
-	if err != nil {
-		return err
-	}
 	if !adv.Capabilities.Supports(capability.DeleteRefs) {
 		return &RejectedError{URL: m.url, Branch: branch, Reason: "the server deletes no branches"}
 	}
-	output := &head{}
-	req.Packfile, req.Progress = io.NopCloser(bytes.NewReader(nil)), output
-	report, err := sess.push(ctx, req)
-	var refused *AccessError
-	switch {
-	case errors.As(err, &refused):
-		return refused
-	case err != nil:
-		return &UnknownOutcomeError{Branch: branch, Err: fmt.Errorf("delete it: %w", err)}
-	case req.Capabilities.Supports(capability.ReportStatus) && report.Error() != nil:
-		said := func(text string) string { return cleanText(m.remote.hide(text)) }
-		return protected(&RejectedError{URL: m.url, Branch: branch, Reason: said(report.Error().Error()),
-			Output: said(output.String())})
+	rejected, err := m.update(ctx, sess, adv.Capabilities, update{branch: branch, from: tip})
+	if rejected != nil {
+		return protected(rejected)
 	}
-	m.forgetBranch(branch)
-	return nil
+	if err == nil {
+		m.forgetBranch(branch)
+	}
+	return err
 }

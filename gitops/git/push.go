@@ -53,38 +53,50 @@ func (m *Mirror) send(ctx context.Context, s *Staged, pack []byte) (rejected *Re
 		return nil, err
 	}
 	defer sess.close()
-	ref := refOf(s.Branch)
-	switch actual := adv.References[ref]; actual {
+	switch actual := adv.References[refOf(s.Branch)]; actual {
 	case s.Expected:
 	case s.Commit: // an earlier try of unknown outcome got through
 		return nil, nil
 	default:
 		return nil, &MovedError{Branch: s.Branch, Expected: s.Expected, Actual: actual}
 	}
-	req, err := updateRequest(adv.Capabilities, &packp.Command{
-		Name: plumbing.ReferenceName(ref), Old: s.Expected, New: s.Commit,
-	})
+	return m.update(ctx, sess, adv.Capabilities, update{s.Branch, s.Expected, s.Commit, pack})
+}
+
+// update moves a branch; a zero to deletes it.
+type update struct {
+	branch   string
+	from, to Hash
+	pack     []byte
+}
+
+// update asks the server for an update. rejected is what the server said against it.
+func (m *Mirror) update(ctx context.Context, sess session, caps *capability.List, u update) (rejected *RejectedError,
+	err error) {
+	req, err := updateRequest(caps, &packp.Command{Name: plumbing.ReferenceName(refOf(u.branch)), Old: u.from, New: u.to})
 	if err != nil {
 		return nil, err
 	}
 	output := &head{}
-	req.Packfile = io.NopCloser(bytes.NewReader(pack))
-	req.Progress = output
-	unknown := func(err error) error { return &UnknownOutcomeError{Branch: s.Branch, Commit: s.Commit, Err: err} }
+	req.Packfile, req.Progress = io.NopCloser(bytes.NewReader(u.pack)), output
 	report, err := sess.push(ctx, req)
-	var refused *AccessError
-	switch {
-	case errors.As(err, &refused):
+	if refused, ok := errors.AsType[*AccessError](err); ok {
 		return nil, refused
-	case err != nil:
-		return nil, unknown(err)
-	case !req.Capabilities.Supports(capability.ReportStatus):
-		return nil, unknown(errors.New("the server does not report what it did"))
-	case report.Error() == nil:
+	}
+	if err == nil && !req.Capabilities.Supports(capability.ReportStatus) {
+		err = errors.New("the server does not report what it did")
+	}
+	if err != nil {
+		if u.to.IsZero() {
+			err = fmt.Errorf("delete it: %w", err)
+		}
+		return nil, &UnknownOutcomeError{Branch: u.branch, Commit: u.to, Err: err}
+	}
+	if report.Error() == nil {
 		return nil, nil
 	}
 	said := func(text string) string { return cleanText(m.remote.hide(text)) }
-	return &RejectedError{URL: m.url, Branch: s.Branch, Reason: said(report.Error().Error()),
+	return &RejectedError{URL: m.url, Branch: u.branch, Reason: said(report.Error().Error()),
 		Output: said(output.String())}, nil
 }
 
