@@ -139,8 +139,7 @@ func (c *Clone) ReadAt(ctx context.Context, tip Tip,
 			return t, tip.Commit, nil
 		}
 		out, err := c.branchTip(env.Output.Branch)
-		var none *NoRefError
-		if errors.As(err, &none) {
+		if _, ok := errors.AsType[*NoRefError](err); ok {
 			absent = append(absent, env.Output.Branch)
 			return tree.Gathered{}, "", nil
 		}

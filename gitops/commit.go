@@ -80,8 +80,7 @@ func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, er
 
 // unwritable adds to an error the path that it is about, if it is about one.
 func unwritable(err error) error {
-	var of *git.PathError
-	if errors.As(err, &of) {
+	if of, ok := errors.AsType[*git.PathError](err); ok {
 		return &rollout.UnwritableError{Path: of.Path, Err: err}
 	}
 	return err

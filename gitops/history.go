@@ -51,8 +51,7 @@ func (r *Repository) Touches(ctx context.Context, q HistoryQuery) (Touched, erro
 		q.Branch = r.cfg.Branch
 	}
 	tip, err := r.mirror.Fetch(ctx, q.Branch)
-	var none *git.NoBranchError
-	if errors.As(err, &none) && q.Branch != r.cfg.Branch {
+	if _, ok := errors.AsType[*git.NoBranchError](err); ok && q.Branch != r.cfg.Branch {
 		return Touched{}, nil
 	}
 	if err != nil {

@@ -176,8 +176,7 @@ func (r *Repository) signed(commit git.Hash) (rollout.Answer, string, error) {
 		return "", "", nil
 	}
 	raw, err := r.mirror.RawCommit(commit)
-	var large *git.TooLargeError
-	if errors.As(err, &large) {
+	if _, ok := errors.AsType[*git.TooLargeError](err); ok {
 		return rollout.No, "", nil
 	}
 	if err != nil {

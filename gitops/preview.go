@@ -102,8 +102,7 @@ func (m *Merge) read(ctx context.Context, q MergeQuery, options []index.Option) 
 		}
 	}
 	fork, err := m.clone.mergeBase(ctx, plumbing.NewHash(m.Base.Commit), plumbing.NewHash(m.Head.Commit))
-	var none *NoMergeBaseError
-	if errors.As(err, &none) {
+	if none, ok := errors.AsType[*NoMergeBaseError](err); ok {
 		none.Base, none.Head = q.Base, q.Head
 	}
 	if err != nil {
@@ -186,8 +185,7 @@ func (r mergeReading) output(env v1alpha1.Environment) (tree.Tree, string, error
 		return r.base, r.merge.Base.Commit, nil
 	}
 	tip, err := r.clone.branchTip(env.Output.Branch)
-	var none *NoRefError
-	if errors.As(err, &none) {
+	if _, ok := errors.AsType[*NoRefError](err); ok {
 		r.merge.Absent = append(r.merge.Absent, env.Output.Branch)
 		return tree.Gathered{}, "", nil
 	}
@@ -208,8 +206,7 @@ func (r mergeReading) written() error {
 		}
 		seen[dir] = true
 		files, n, err := touched(r.fork, r.head, dir)
-		var bomb *tree.Error
-		if errors.As(err, &bomb) {
+		if bomb, ok := errors.AsType[*tree.Error](err); ok {
 			files, n, err = []string{bomb.Path}, 1, nil
 		}
 		if err != nil {

@@ -105,8 +105,7 @@ func (r *Repository) Proposals(ctx context.Context, environment string) (map[rol
 func (r *Repository) proposedAt(ctx context.Context, branch string, hash git.Hash) (Proposed, error) {
 	p := Proposed{Branch: branch, Tip: hash.String(), Theirs: true, tip: hash}
 	c, err := r.mirror.Commit(hash)
-	var missing *git.MissingObjectError
-	if errors.As(err, &missing) {
+	if _, ok := errors.AsType[*git.MissingObjectError](err); ok {
 		var tip git.Tip
 		if tip, err = r.mirror.Fetch(ctx, branch); err != nil {
 			return p, err
@@ -429,8 +428,7 @@ func (r *Repository) Withdraw(ctx context.Context, was Proposed) error {
 	r.write(Before)
 	err := r.mirror.Delete(ctx, was.Branch, was.tip)
 	r.write(After)
-	var moved *git.MovedError
-	if errors.As(err, &moved) {
+	if _, ok := errors.AsType[*git.MovedError](err); ok {
 		return branchMoved(was.Branch, err)
 	}
 	if err == nil {

@@ -226,8 +226,7 @@ func (r *Repository) fetchOutput(ctx context.Context, env v1alpha1.Environment, 
 		return nil
 	}
 	tip, err := r.fetch(ctx, branch)
-	var none *git.NoBranchError
-	if errors.As(err, &none) {
+	if _, ok := errors.AsType[*git.NoBranchError](err); ok {
 		tip, err = git.Tip{Branch: branch}, nil
 	}
 	if err != nil {
@@ -240,8 +239,7 @@ func (r *Repository) fetchOutput(ctx context.Context, env v1alpha1.Environment, 
 // fetch asks for a branch's tip, and says if it is not on top of what the branch was.
 func (r *Repository) fetch(ctx context.Context, branch string) (git.Tip, error) {
 	tip, err := r.mirror.Fetch(ctx, branch)
-	var access *git.AccessError
-	if errors.As(err, &access) && access.Refused() {
+	if access, ok := errors.AsType[*git.AccessError](err); ok && access.Refused() {
 		return tip, &meant{err, rollout.ErrRefused}
 	}
 	if err == nil && tip.Rewritten {

@@ -190,12 +190,10 @@ func refusedToListen(err error) bool {
 }
 
 func httpStatus(err error) int {
-	var unexpected *plumbing.UnexpectedError // go-git's has no Unwrap
-	if errors.As(err, &unexpected) {
+	if unexpected, ok := errors.AsType[*plumbing.UnexpectedError](err); ok { // go-git's has no Unwrap
 		err = unexpected.Err
 	}
-	var status *githttp.Err
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*githttp.Err](err); ok {
 		return status.StatusCode()
 	}
 	return 0
@@ -234,8 +232,7 @@ func (r *httpRemote) meaning(ctx context.Context, s service, err error) error {
 		return interrupted(ctx, s, r.addr)
 	}
 	e := &AccessError{Op: s.op(), URL: r.addr.display, Err: err}
-	var unexpected *plumbing.UnexpectedError
-	if errors.As(err, &unexpected) {
+	if unexpected, ok := errors.AsType[*plumbing.UnexpectedError](err); ok {
 		err = unexpected.Err
 	}
 	var (

@@ -54,15 +54,13 @@ func (s *store) read(h Hash, w want) ([]byte, error) {
 		return w.of(o)
 	}
 	data, err := s.readPacked(h, w)
-	var damage *damageError
-	if errors.As(err, &damage) {
+	if damage, ok := errors.AsType[*damageError](err); ok {
 		if s.timesEmptied() != filled { // what was read is gone, and what took its place is not damaged
 			return nil, fmt.Errorf("read object %s of a mirror that was emptied: %w", h, damage.cause)
 		}
 		return nil, s.damaged(h, damage.cause)
 	}
-	var missing *MissingObjectError
-	if errors.As(err, &missing) {
+	if missing, ok := errors.AsType[*MissingObjectError](err); ok {
 		missing.filled = filled
 	}
 	return data, err

@@ -261,8 +261,7 @@ func (r *sshRemote) signer(ctx context.Context) (ssh.Signer, error) {
 	// A key file without its last line end is refused by the parser.
 	data := []byte(strings.TrimRight(pem, "\r\n") + "\n")
 	signer, err := ssh.ParsePrivateKey(data)
-	var locked *ssh.PassphraseMissingError
-	if !errors.As(err, &locked) {
+	if _, ok := errors.AsType[*ssh.PassphraseMissingError](err); !ok {
 		return signer, err
 	}
 	if r.auth.SSHPassphrase == nil {

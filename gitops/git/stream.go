@@ -62,8 +62,7 @@ func (s *stream) fail(ctx context.Context, err error) error {
 		return interrupted(ctx, s.service, s.addr)
 	}
 	said := cleanText(s.stderr.String())
-	var line *pktline.ErrorLine
-	if errors.As(err, &line) {
+	if line, ok := errors.AsType[*pktline.ErrorLine](err); ok {
 		said = cleanText(line.Text)
 	}
 	e := &AccessError{Op: s.service.op(), URL: s.addr.display, Reason: ReasonServer, Detail: said, Err: err}

@@ -65,8 +65,7 @@ func (t *pathTree) entries(dir string) (map[string]tree.Entry, error) {
 		return nil, err
 	}
 	listed, err := t.in.List(dir, at.Hash)
-	var bomb *tree.Error
-	if errors.As(err, &bomb) {
+	if bomb, ok := errors.AsType[*tree.Error](err); ok {
 		return nil, &source.Error{File: bomb.Path, Message: bomb.Error()}
 	}
 	if err != nil {
@@ -111,8 +110,7 @@ func (t *pathTree) Read(files []source.File) error {
 func (t *pathTree) same(was []source.At) (bool, error) {
 	for _, at := range was {
 		e, _, err := t.Find(at.Path)
-		var bomb *source.Error
-		if errors.As(err, &bomb) {
+		if _, ok := errors.AsType[*source.Error](err); ok {
 			return false, nil
 		}
 		if err != nil || e.Hash != at.Hash {

@@ -239,8 +239,7 @@ func (c *configuration) without(out []inForce) string {
 func (r *Reader) configuration(t tree.Tree) (configuration, error) {
 	var c configuration
 	entries, err := t.List(".", t.Root())
-	var bomb *tree.Error
-	if errors.As(err, &bomb) {
+	if bomb, ok := errors.AsType[*tree.Error](err); ok {
 		return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: bomb.Path, Message: bomb.Error()}), nil
 	}
 	if err != nil {
@@ -292,8 +291,7 @@ func (r *Reader) recordedEnvironment(t tree.Tree, dir string) (string, error) {
 	var in func(dir, hash string, depth int) (string, error)
 	in = func(dir, hash string, depth int) (string, error) {
 		entries, err := t.List(dir, hash)
-		var bomb *tree.Error
-		if errors.As(err, &bomb) {
+		if _, ok := errors.AsType[*tree.Error](err); ok {
 			return "", nil // it is reported where the environment is read
 		}
 		if err != nil {

@@ -16,8 +16,7 @@ func (r *Reader) environment(blank environment, owners map[string]string) (*envi
 	e := &environment{}
 	*e = blank
 	err := e.read(owners)
-	var bomb *tree.Error
-	if errors.As(err, &bomb) {
+	if bomb, ok := errors.AsType[*tree.Error](err); ok {
 		return r.asReadLast(blank, bomb, owners)
 	}
 	if err == nil && r.last != nil && e.policyProblem == nil {

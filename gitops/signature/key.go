@@ -45,8 +45,7 @@ func LoadKey(name, passphrase string) (*Key, error) {
 
 func readSSHKey(content, passphrase []byte) (*Key, error) {
 	signer, err := ssh.ParsePrivateKey(content)
-	var encrypted *ssh.PassphraseMissingError
-	if errors.As(err, &encrypted) {
+	if _, ok := errors.AsType[*ssh.PassphraseMissingError](err); ok {
 		if len(passphrase) == 0 {
 			return nil, ErrPassphraseNeeded
 		}

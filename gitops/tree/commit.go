@@ -47,8 +47,7 @@ func (t Commit) List(dir, hash string) ([]Entry, error) {
 func (t Commit) Read(file, hash string) ([]byte, error) {
 	h := plumbing.NewHash(hash)
 	b, err := t.Mirror.Blob(h, MaxFileSize)
-	var missing *git.MissingObjectError
-	if errors.As(err, &missing) && t.Mirror.Partial() {
+	if _, ok := errors.AsType[*git.MissingObjectError](err); ok && t.Mirror.Partial() {
 		if err = t.Mirror.Bring(t.Ctx, []git.Hash{h}); err == nil {
 			b, err = t.Mirror.Blob(h, MaxFileSize)
 		}
