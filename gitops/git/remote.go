@@ -84,11 +84,7 @@ func newRemote(addr address, auth Auth, w *watch) (remote, error) {
 // for too long.
 func interrupted(ctx context.Context, s service, addr address) error {
 	cause := context.Cause(ctx)
-	var (
-		silent *silentError
-		long   *longError
-	)
-	if errors.As(cause, &silent) || errors.As(cause, &long) {
+	if _, ok := errors.AsType[*waitError](cause); ok {
 		return &AccessError{Op: s.op(), URL: addr.display, Reason: ReasonNetwork, Detail: cause.Error(), Err: cause}
 	}
 	return fmt.Errorf("%s %s: %w", s.op(), addr.display, cause)

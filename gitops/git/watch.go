@@ -13,17 +13,10 @@ import (
 // something says so every few seconds.
 const DefaultSilence = time.Minute
 
-// silentError says that the server did not say, or take, anything for too long.
-type silentError struct{ limit time.Duration }
+// waitError says why a server is not waited for any longer.
+type waitError struct{ what string }
 
-func (e *silentError) Error() string { return fmt.Sprintf("the server was silent for %s", e.limit) }
-
-// longError says that a conversation took too long although the server was not silent.
-type longError struct{ limit time.Duration }
-
-func (e *longError) Error() string {
-	return fmt.Sprintf("the server took longer than %s, a little at a time", e.limit)
-}
+func (e *waitError) Error() string { return e.what }
 
 // patience is how many times the limit of silence a whole conversation may take.
 const patience = 30
@@ -39,9 +32,12 @@ type watch struct {
 // end.
 func (w *watch) over(ctx context.Context) (watched context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	silence := time.AfterFunc(w.limit, func() { cancel(&silentError{w.limit}) })
+	after := func(limit time.Duration, said string) *time.Timer {
+		return time.AfterFunc(limit, func() { cancel(&waitError{fmt.Sprintf(said, limit)}) })
+	}
+	silence := after(w.limit, "the server was silent for %s")
 	silence.Stop()
-	whole := time.AfterFunc(patience*w.limit, func() { cancel(&longError{patience * w.limit}) })
+	whole := after(patience*w.limit, "the server took longer than %s, a little at a time")
 	w.timer.Store(silence)
 	return ctx, func() {
 		w.timer.Store(nil)
