@@ -62,18 +62,23 @@ func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, er
 	if staged.Tree == tip.Tree && !tip.Commit.IsZero() {
 		return "", nil
 	}
+	hash, err := r.push(ctx, staged)
+	if _, ok := errors.AsType[*git.ProtectedError](err); ok {
+		err = &meant{err, rollout.ErrProtected}
+	}
+	return hash, err
+}
+
+// push pushes a staged commit, and gives its hash. Errors: rollout.ErrMoved; those of git.Mirror.Push.
+func (r *Repository) push(ctx context.Context, staged *git.Staged) (string, error) {
 	r.write(Before)
 	hash, err := r.mirror.Push(ctx, staged)
 	r.write(After)
-	var moved *git.MovedError
-	var protected *git.ProtectedError
-	switch {
-	case errors.As(err, &moved):
-		return "", branchMoved(branch, err)
-	case errors.As(err, &protected):
-		return "", &meant{fmt.Errorf("push to %s: %w", branch, err), rollout.ErrProtected}
-	case err != nil:
-		return "", fmt.Errorf("push to %s: %w", branch, err)
+	if _, ok := errors.AsType[*git.MovedError](err); ok {
+		return "", branchMoved(staged.Branch, err)
+	}
+	if err != nil {
+		return "", fmt.Errorf("push to %s: %w", staged.Branch, err)
 	}
 	return hash.String(), nil
 }

@@ -382,18 +382,11 @@ func (r *Repository) pushProposal(ctx context.Context, request git.CommitRequest
 	if staged, err = r.mirror.Stage(request); err != nil {
 		return "", fmt.Errorf("stage commit for %s: %w", request.Branch, err)
 	}
-	r.write(Before)
-	hash, err := r.mirror.Push(ctx, staged)
-	r.write(After)
-	var moved *git.MovedError
-	switch {
-	case errors.As(err, &moved):
-		return "", branchMoved(request.Branch, err)
-	case err != nil:
-		return "", fmt.Errorf("push to %s: %w", request.Branch, err)
+	hash, err := r.push(ctx, staged)
+	if err == nil {
+		r.made[request.Branch] = made{staged.Commit, on}
 	}
-	r.made[request.Branch] = made{hash, on}
-	return hash.String(), nil
+	return hash, err
 }
 
 // sameRecord gives the record that a proposal was made from, if that is still the same as far as it matters; else the
