@@ -146,13 +146,9 @@ func (t gitTree) List(dir, hash string) ([]tree.Entry, error) {
 	if hash == "" {
 		return nil, nil
 	}
-	data, err := bounded{t.objects}.read(plumbing.NewHash(hash), plumbing.TreeObject, git.MaxTree)
+	found, err := bounded{t.objects}.tree(plumbing.NewHash(hash))
 	if err != nil {
 		return nil, tree.ListError(dir, err)
-	}
-	found, err := git.ParseTree(data)
-	if err != nil {
-		return nil, tree.ListError(dir, &git.UnusableObjectError{Hash: plumbing.NewHash(hash), Err: err})
 	}
 	return tree.EntriesOf(found), nil
 }

@@ -151,6 +151,19 @@ func (c bounded) read(h git.Hash, kind plumbing.ObjectType, most int64) ([]byte,
 	return beginning(o, most)
 }
 
+// tree reads the entries of a tree. Errors: those of read.
+func (c bounded) tree(h git.Hash) ([]git.Entry, error) {
+	data, err := c.read(h, plumbing.TreeObject, git.MaxTree)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := git.ParseTree(data)
+	if err != nil {
+		return nil, &git.UnusableObjectError{Hash: h, Err: err}
+	}
+	return entries, nil
+}
+
 // beginning reads at most so many bytes of an object.
 func beginning(o plumbing.EncodedObject, most int64) ([]byte, error) {
 	r, err := o.Reader()
@@ -171,11 +184,7 @@ func (c *Clone) unread(h git.Hash, err error) error {
 
 // Tree reads the entries of a tree.
 func (c *Clone) Tree(h git.Hash) ([]git.Entry, error) {
-	data, err := bounded{c.store}.read(h, plumbing.TreeObject, git.MaxTree)
-	if err != nil {
-		return nil, c.unread(h, err)
-	}
-	entries, err := git.ParseTree(data)
+	entries, err := bounded{c.store}.tree(h)
 	if err != nil {
 		return nil, c.unread(h, err)
 	}
@@ -205,11 +214,10 @@ func (c *Clone) Lookup(tree git.Hash, path string) (git.Entry, bool, error) {
 // Blob reads a blob of at most limit bytes.
 func (c *Clone) Blob(h git.Hash, limit int64) ([]byte, error) {
 	data, err := bounded{c.store}.read(h, plumbing.BlobObject, limit)
-	var large *git.TooLargeError
-	if err != nil && !errors.As(err, &large) {
-		err = c.unread(h, err)
+	if err != nil {
+		return nil, c.unread(h, err)
 	}
-	return data, err
+	return data, nil
 }
 
 // History calls visit with a tip's commit and its ancestors, newest first, until visit says false or history ends.
