@@ -129,27 +129,43 @@ func (c *Clone) ReadAt(ctx context.Context, tip Tip,
 	if err != nil {
 		return world, nil, err
 	}
-	r := index.NewReader(options...)
 	git := rollout.GitContext{Branch: branchOf(plumbing.ReferenceName(tip.Name))}
-	world, err = r.Read(t, func(env v1alpha1.Environment) (tree.Tree, string, error) {
-		if err := ctx.Err(); err != nil {
-			return nil, "", err
-		}
-		if env.Output.Branch == "" || env.Output.Branch == git.Branch {
-			return t, tip.Commit, nil
-		}
-		out, err := c.branchTip(env.Output.Branch)
-		if _, ok := errors.AsType[*NoRefError](err); ok {
-			absent = append(absent, env.Output.Branch)
-			return tree.Gathered{}, "", nil
-		}
-		if err != nil {
-			return nil, "", err
-		}
-		of, err := c.treeOf(out.Commit)
-		return of, out.Commit.String(), err
-	}, git)
-	return world, absent, err
+	outputs := &cloneOutputs{ctx: ctx, clone: c, tree: t, tip: tip, branch: git.Branch}
+	world, err = index.NewReader(options...).Read(t, outputs.of, git)
+	return world, outputs.absent, err
+}
+
+// cloneOutputs are what the bot wrote beside a tree: on the branch that the tree is of, or on others as the clone has
+// them.
+type cloneOutputs struct {
+	ctx   context.Context
+	clone *Clone
+	tree  tree.Tree
+	tip   Tip
+	// branch of the tree, "" where it is of none.
+	branch string
+	// absent are branches that the clone does not have.
+	absent []string
+}
+
+// of gives the tree of an environment's output, and the commit that it is of.
+func (o *cloneOutputs) of(env v1alpha1.Environment) (tree.Tree, string, error) {
+	if err := o.ctx.Err(); err != nil {
+		return nil, "", err
+	}
+	if env.Output.Branch == "" || env.Output.Branch == o.branch {
+		return o.tree, o.tip.Commit, nil
+	}
+	tip, err := o.clone.branchTip(env.Output.Branch)
+	if _, ok := errors.AsType[*NoRefError](err); ok {
+		o.absent = append(o.absent, env.Output.Branch)
+		return tree.Gathered{}, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	t, err := o.clone.treeOf(tip.Commit)
+	return t, tip.Commit.String(), err
 }
 
 // branchTip is a branch as the clone knows it of its remote, then as its own. Where no remote is configured, a pipeline

@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/tree"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -112,8 +111,7 @@ func (m *Merge) read(ctx context.Context, q MergeQuery, options []index.Option) 
 		return err
 	}
 	m.Fork.Name = ""
-	return mergeReading{merge: m, clone: m.clone, base: trees[0], head: trees[1], fork: trees[2],
-		options: options}.read(ctx)
+	return mergeReading{merge: m, base: trees[0], head: trees[1], fork: trees[2], options: options}.read(ctx)
 }
 
 // tipOf is the commit that a revision names, and its tree.
@@ -133,7 +131,6 @@ func (c *Clone) tipOf(revision string) (Tip, gitTree, error) {
 // mergeReading is the reading of one merge.
 type mergeReading struct {
 	merge            *Merge
-	clone            *Clone
 	base, head, fork gitTree
 	options          []index.Option
 }
@@ -143,6 +140,7 @@ func (r mergeReading) read(ctx context.Context) error {
 	m := r.merge
 	m.before, m.after = r.base, merged
 	git := rollout.GitContext{Branch: r.branch()}
+	outputs := &cloneOutputs{ctx: ctx, clone: m.clone, tree: r.base, tip: m.Base, branch: git.Branch}
 	for _, world := range []struct {
 		to    *rollout.World
 		of    tree.Tree
@@ -152,7 +150,7 @@ func (r mergeReading) read(ctx context.Context) error {
 		if world.ruled {
 			reader.JudgedBy(r.base, m.BasePrefix())
 		}
-		read, err := reader.Read(world.of, r.output, git)
+		read, err := reader.Read(world.of, outputs.of, git)
 		if err != nil {
 			return err
 		}
@@ -162,8 +160,8 @@ func (r mergeReading) read(ctx context.Context) error {
 		m.Conflicts = append(m.Conflicts, file)
 	}
 	slices.Sort(m.Conflicts)
-	slices.Sort(m.Absent)
-	m.Absent = slices.Compact(m.Absent)
+	slices.Sort(outputs.absent)
+	m.Absent = slices.Compact(outputs.absent)
 	return r.written()
 }
 
@@ -172,28 +170,11 @@ func (r mergeReading) branch() string {
 	if plumbing.IsHash(r.merge.Base.Name) {
 		return ""
 	}
-	ref, err := r.clone.ref(r.merge.Base.Name)
+	ref, err := r.merge.clone.ref(r.merge.Base.Name)
 	if err != nil {
 		return ""
 	}
 	return branchOf(ref.Name())
-}
-
-// output is what the bot wrote: on the base's branch, or on one of its own as the clone has it.
-func (r mergeReading) output(env v1alpha1.Environment) (tree.Tree, string, error) {
-	if env.Output.Branch == "" || env.Output.Branch == r.branch() {
-		return r.base, r.merge.Base.Commit, nil
-	}
-	tip, err := r.clone.branchTip(env.Output.Branch)
-	if _, ok := errors.AsType[*NoRefError](err); ok {
-		r.merge.Absent = append(r.merge.Absent, env.Output.Branch)
-		return tree.Gathered{}, "", nil
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	t, err := r.clone.treeOf(tip.Commit)
-	return t, tip.Commit.String(), err
 }
 
 // written finds what of the change is the bot's to write.
