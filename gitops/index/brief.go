@@ -195,9 +195,7 @@ func (r *recordAt) temporal() []string {
 }
 
 // survey says what is known of worker deployments, and reads all about those where that is not enough.
-func (e *environment) survey() error {
-	all := e.withoutForeign(together(e.specs, e.records))
-	e.assign(all)
+func (e *environment) survey(all []deploymentAt) error {
 	out := make([]*rollout.Known, len(all))
 	var full []int
 	for i := range all {

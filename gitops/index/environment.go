@@ -68,14 +68,9 @@ func (e *environment) read(owners map[string]string) error {
 		return err
 	}
 	e.specFiles = specs
-	globs := patterns{specsField, e.world.Environment.Specs, specs.at}
-	if err := e.unmatched(e.tree, globs); err != nil {
+	if err := e.reportPatterns(e.tree, "", patterns{specsField, e.world.Environment.Specs, specs.at}); err != nil {
 		return err
 	}
-	if err := e.linked(globs); err != nil {
-		return err
-	}
-	e.astray(globs, "")
 	if err := e.findRecords(); err != nil {
 		return err
 	}
@@ -247,14 +242,9 @@ func (e *environment) policies() error {
 		if err != nil {
 			return err
 		}
-		globs := patterns{part.field, part.globs, files.at}
-		if err := e.unmatched(from, globs); err != nil {
+		if err := e.reportPatterns(from, prefix, patterns{part.field, part.globs, files.at}); err != nil {
 			return err
 		}
-		if err := e.linked(globs); err != nil {
-			return err
-		}
-		e.astray(globs, prefix)
 		for _, f := range files.files {
 			data, err := from.Read(f.path, f.hash)
 			// what takes its place is neither Rego nor data: the environment's policies cannot be used
@@ -291,24 +281,29 @@ func (e *environment) deployments() error {
 	}
 	slices.SortStableFunc(e.specs, func(a, b *specAt) int { return a.name.Compare(b.name) })
 	e.world.Waivers = e.waivers
-	if e.briefs != nil {
-		if err := e.survey(); err != nil {
-			return err
-		}
-		e.reportTemplates()
-		e.reportConnections()
-		return nil
-	}
 	all := e.withoutForeign(together(e.specs, e.records))
 	e.assign(all)
+	if e.briefs != nil {
+		err = e.survey(all)
+	} else {
+		err = e.wholes(all)
+	}
+	if err != nil {
+		return err
+	}
+	e.reportTemplates()
+	e.reportConnections()
+	return nil
+}
+
+// wholes gives the snapshots of worker deployments.
+func (e *environment) wholes(all []deploymentAt) (err error) {
 	e.world.Deployments = make([]rollout.Snapshot, len(all))
 	for i, d := range all {
 		if e.world.Deployments[i], err = e.whole(d); err != nil {
 			return err
 		}
 	}
-	e.reportTemplates()
-	e.reportConnections()
 	return nil
 }
 

@@ -2,10 +2,8 @@ package index
 
 import (
 	"fmt"
-	"maps"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/layout"
@@ -29,19 +27,6 @@ func (e *environment) misplaced(file, hash string) error {
 				v1alpha1.Problem{Severity: v1alpha1.Error, File: file, Line: doc.Line, Message: fmt.Sprintf(
 					"%s %s has no effect here: below %s is what the bot writes. Move the file to a folder beside it",
 					doc.Kind, doc.Name, path.Clean(e.world.Environment.Output.Path))})
-		}
-	}
-	return nil
-}
-
-// misplacedIn looks at the files of a record's own folder.
-func (e *environment) misplacedIn(r recordAt) error {
-	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
-		if strings.Contains(name, "/") {
-			continue
-		}
-		if err := e.misplaced(path.Join(r.Dir, name), r.Files[name].Hash); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -126,7 +126,6 @@ func (r *Reader) Read(t tree.Tree, outputs func(v1alpha1.Environment) (tree.Tree
 		owners = map[string]string{}
 	}
 	config := v1alpha1.Config{Spec: v1alpha1.ConfigSpec{Environments: environmentsOf(environments)}}
-	var adrift adrift
 	rivals := rivals{world: &world}
 	now := Surveyed{}
 	world.Problems = append(problems, r.options.unmet(config.Spec.Environments)...)
@@ -146,7 +145,6 @@ func (r *Reader) Read(t tree.Tree, outputs func(v1alpha1.Environment) (tree.Tree
 			return world, fmt.Errorf("environment %s: %w", is.Name, err)
 		}
 		world.Environments = append(world.Environments, e.world)
-		adrift.add(e)
 		rivals.envs = append(rivals.envs, e)
 		if r.briefs != nil {
 			e.world = rollout.EnvironmentWorld{Environment: blank.Environment, ByOther: blank.ByOther,
@@ -154,7 +152,7 @@ func (r *Reader) Read(t tree.Tree, outputs func(v1alpha1.Environment) (tree.Tree
 			now[is.Name] = e
 		}
 	}
-	adrift.report(&world)
+	reportAdrift(&world, rivals.envs)
 	rivals.find()
 	r.surveyed = now
 	r.end()

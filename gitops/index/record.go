@@ -216,9 +216,6 @@ func (e *environment) readRecord(dir, hash string, left *tree.Budget) (recordAt,
 	before := left.Left
 	err := e.recordFiles(&r.Record, tree.Entry{Name: ".", Hash: hash}, left)
 	r.entries = before - left.Left
-	if err == nil {
-		err = e.misplacedIn(r)
-	}
 	if err != nil {
 		return r, err
 	}
@@ -243,6 +240,11 @@ func (e *environment) recordFiles(r *rollout.Record, below tree.Entry, left *tre
 				return err
 			}
 		case tree.IsFile:
+			if below.Name == "." {
+				if err := e.misplaced(tree.Join(dir, x.Name), x.Hash); err != nil {
+					return err
+				}
+			}
 			if !e.looksInto(name, x.Hash) {
 				r.Files[name] = rollout.File{Hash: x.Hash}
 				continue

@@ -283,50 +283,28 @@ type place struct {
 	nth  int
 }
 
-// adrift collects templates of worker deployments that no environment has.
-type adrift struct {
-	claimed map[place]bool
-	// by environment, in the order of the world.
-	left    [][]*templateAt
-	known   [][]string
-	partial bool
-}
-
-func (a *adrift) add(e *environment) {
-	if a.claimed == nil {
-		a.claimed = map[place]bool{}
-	}
-	for _, list := range e.resources.of {
-		for _, t := range list {
-			a.claimed[t.place()] = true
+// reportAdrift reports each template that no environment has a worker deployment for. The environments are in the order
+// of the world.
+func reportAdrift(world *rollout.World, envs []*environment) {
+	claimed := map[place]bool{}
+	for _, e := range envs {
+		for _, list := range e.resources.of {
+			for _, t := range list {
+				claimed[t.place()] = true
+			}
 		}
 	}
-	var known []string
-	if len(e.resources.adrift) > 0 {
-		for _, d := range e.world.Deployments {
-			known = append(known, d.Deployment.Name)
-		}
-		for _, d := range e.world.Known {
-			known = append(known, d.Deployment.Name)
-		}
-	}
-	a.left, a.known = append(a.left, e.resources.adrift), append(a.known, known)
-	a.partial = e.options.partial
-}
-
-// report reports each template that no environment has a worker deployment for.
-func (a *adrift) report(world *rollout.World) {
-	for i, list := range a.left {
+	for i, e := range envs {
 		env := &world.Environments[i]
-		for _, t := range list {
-			if a.claimed[t.place()] {
+		for _, t := range e.resources.adrift {
+			if claimed[t.place()] {
 				continue
 			}
 			p := v1alpha1.Problem{Severity: v1alpha1.Error, File: t.doc.File, Path: t.spec.RefPath(),
 				Message: fmt.Sprintf("worker deployment %s is not in the repository: nothing is made from "+
 					"this template", t.deployment()),
-				Suggestion: v1alpha1.Closest(t.spec.Deployment(), a.known[i])}
-			if a.partial {
+				Suggestion: v1alpha1.Closest(t.spec.Deployment(), namesIn(env))}
+			if e.options.partial {
 				p.Severity, p.Message = v1alpha1.Warning,
 					fmt.Sprintf("worker deployment %s is not among the given files", t.deployment())
 			}
@@ -334,4 +312,16 @@ func (a *adrift) report(world *rollout.World) {
 			env.Problems = append(env.Problems, p)
 		}
 	}
+}
+
+// namesIn are the names of an environment's worker deployments.
+func namesIn(env *rollout.EnvironmentWorld) []string {
+	var out []string
+	for i := range env.Deployments {
+		out = append(out, env.Deployments[i].Deployment.Name)
+	}
+	for _, d := range env.Known {
+		out = append(out, d.Deployment.Name)
+	}
+	return out
 }

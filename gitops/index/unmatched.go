@@ -20,6 +20,18 @@ type patterns struct {
 	at    []globAt
 }
 
+// reportPatterns reports what is wrong with patterns, and with what is where they look for files in a tree.
+func (e *environment) reportPatterns(from tree.Tree, prefix string, of patterns) error {
+	if err := e.unmatched(from, of); err != nil {
+		return err
+	}
+	if err := e.linked(of); err != nil {
+		return err
+	}
+	e.astray(of, prefix)
+	return nil
+}
+
 // unmatched reports patterns of rampart.yaml that match no file.
 //
 // A pattern with a wildcard may wait for its first file, and is a warning. A plain path of policies or data names a
@@ -50,13 +62,12 @@ func (e *environment) unmatched(from tree.Tree, of patterns) error {
 					field, glob, path.Clean(glob)+"/**")
 			}
 		}
-		switch {
-		case e.options.partial:
+		if e.options.partial {
 			p.Message += " among the given files"
+		}
+		if e.options.partial || wild || field == specsField {
 			e.world.Problems = append(e.world.Problems, p)
-		case wild || field == specsField:
-			e.world.Problems = append(e.world.Problems, p)
-		default:
+		} else {
 			p.Severity = v1alpha1.Error
 			e.world.PolicyProblems = append(e.world.PolicyProblems, p)
 		}
