@@ -2,11 +2,10 @@ package gitops
 
 import (
 	"context"
-	"path"
+	"slices"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
-	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -27,11 +26,12 @@ func (r *Repository) ApprovalIn(ctx context.Context, env v1alpha1.Environment, d
 			if c.Hash != next {
 				return true, nil
 			}
-			there, err := r.recordHas(ctx, c, dir, has)
+			none := ""
+			all, _, err := r.recordAt(ctx, c, dir, &none)
 			if err != nil {
 				return false, err
 			}
-			if !there {
+			if !slices.ContainsFunc(all, func(r *v1alpha1.Routing) bool { return has(r.Spec) }) {
 				found = with != nil
 				return false, nil
 			}
@@ -53,21 +53,4 @@ func (r *Repository) ApprovalIn(ctx context.Context, env v1alpha1.Environment, d
 	out.Merge = len(with.Parents) > 1
 	out.Signed, out.Signer, err = r.signed(with.Hash)
 	return out, true, err
-}
-
-// recordHas reports whether the record of a commit can be read and has something.
-func (r *Repository) recordHas(ctx context.Context, c git.CommitInfo, dir string,
-	has func(v1alpha1.RoutingSpec) bool) (bool, error) {
-	none := ""
-	data, err := r.recordText(ctx, c, dir, &none)
-	if err != nil {
-		return false, err
-	}
-	documents, _ := v1alpha1.Decode(path.Join(dir, layout.Routing), data)
-	for _, d := range documents {
-		if routing, ok := d.Object.(*v1alpha1.Routing); ok && has(routing.Spec) {
-			return true, nil
-		}
-	}
-	return false, nil
 }

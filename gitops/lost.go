@@ -2,13 +2,11 @@ package gitops
 
 import (
 	"context"
-	"path"
 	"slices"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
-	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -74,33 +72,31 @@ func (s *unearthing) drop() {
 func (s *unearthing) visit(ctx context.Context, c git.CommitInfo) (more bool, err error) {
 	for i := range s.left {
 		l := &s.left[i]
-		data, err := s.recordText(ctx, c, l.Dir, &l.seen)
+		all, _, err := s.recordAt(ctx, c, l.Dir, &l.seen)
 		if err != nil {
 			return false, err
 		}
-		s.look(l, data)
+		for _, routing := range all {
+			s.look(l, routing)
+		}
 	}
 	s.drop()
 	return len(s.left) > 0, nil
 }
 
-// look takes over what a record has of what is looked for. What it cannot be read for, another may have.
-func (s *unearthing) look(l *searched, data []byte) {
-	documents, _ := v1alpha1.Decode(path.Join(l.Dir, layout.Routing), data)
-	for _, d := range documents {
-		routing, ok := d.Object.(*v1alpha1.Routing)
-		if !ok || routing.Spec.TemporalNamespace != l.TemporalNamespace {
+// look takes over what a record has of what is looked for.
+func (s *unearthing) look(l *searched, routing *v1alpha1.Routing) {
+	if routing.Spec.TemporalNamespace != l.TemporalNamespace {
+		return
+	}
+	for _, v := range routing.Spec.Versions {
+		at := slices.Index(l.BuildIDs, v.BuildID)
+		if at < 0 {
 			continue
 		}
-		for _, v := range routing.Spec.Versions {
-			at := slices.Index(l.BuildIDs, v.BuildID)
-			if at < 0 {
-				continue
-			}
-			l.BuildIDs = slices.Delete(l.BuildIDs, at, at+1)
-			if ending := routing.Spec.Retire != nil || v.Retire != nil || v.Guard == v1alpha1.GuardOff; !ending {
-				s.found[l.Deployment] = append(s.found[l.Deployment], v)
-			}
+		l.BuildIDs = slices.Delete(l.BuildIDs, at, at+1)
+		if ending := routing.Spec.Retire != nil || v.Retire != nil || v.Guard == v1alpha1.GuardOff; !ending {
+			s.found[l.Deployment] = append(s.found[l.Deployment], v)
 		}
 	}
 }

@@ -2,13 +2,11 @@ package gitops
 
 import (
 	"context"
-	"path"
 	"slices"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
-	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -111,12 +109,12 @@ func (r *Repository) lookForReadable(ctx context.Context, left []unreadableRecor
 				if r.readable[u.key].routing != nil {
 					continue
 				}
-				routing, err := r.recordIn(ctx, c, u, &seen[i])
+				all, whole, err := r.recordAt(ctx, c, u.key.dir, &seen[i])
 				if err != nil {
 					return false, err
 				}
-				if routing != nil {
-					r.readable[u.key] = earlier{routing: routing}
+				if whole && len(all) == 1 && all[0].Spec.WorkerDeployment == u.of.String() {
+					r.readable[u.key] = earlier{routing: all[0]}
 					r.cfg.Log.WarnContext(ctx, "a record cannot be read: traffic is only lowered, by the last "+
 						"version of it in history", "deployment", u.of.String(),
 						"commit", c.Hash.String())
@@ -136,23 +134,4 @@ func (r *Repository) lookForReadable(ctx context.Context, left []unreadableRecor
 			}
 		}
 	}
-}
-
-// recordIn is a record as a commit has it, if it can be read and is about the same worker deployment; nil: it is not,
-// or is the one that was seen.
-func (r *Repository) recordIn(ctx context.Context, c git.CommitInfo, u unreadableRecord,
-	seen *string) (*v1alpha1.Routing, error) {
-	data, err := r.recordText(ctx, c, u.key.dir, seen)
-	if err != nil {
-		return nil, err
-	}
-	documents, problems := v1alpha1.Decode(path.Join(u.key.dir, layout.Routing), data)
-	if v1alpha1.HasErrors(problems) || len(documents) != 1 {
-		return nil, nil
-	}
-	routing, ok := documents[0].Object.(*v1alpha1.Routing)
-	if !ok || routing.Spec.WorkerDeployment != u.of.String() {
-		return nil, nil
-	}
-	return routing, nil
 }

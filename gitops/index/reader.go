@@ -106,7 +106,7 @@ func ReadFolder(dir string, options ...Option) (rollout.World, error) {
 	return r.Read(t, func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "", nil }, rollout.GitContext{})
 }
 
-// read gives the world of a tree. outputs gives the tree of an environment's output and the commit it is of.
+// Read gives the world of a tree. outputs gives the tree of an environment's output and the commit it is of.
 func (r *Reader) Read(t tree.Tree, outputs func(v1alpha1.Environment) (tree.Tree, string, error),
 	git rollout.GitContext) (rollout.World, error) {
 	r.begin()

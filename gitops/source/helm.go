@@ -1,15 +1,14 @@
 package source
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	commonutil "helm.sh/helm/v4/pkg/chart/common/util"
@@ -102,29 +101,11 @@ func loaded(in Input) (*chart.Chart, error) {
 // ignored reports whether .helmignore leaves out a file, or a folder that it is in.
 func ignored(rules *ignore.Rules, name string) bool {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if rules.Ignore(dir, fileInfo{dir, true}) {
+		if rules.Ignore(dir, (&tar.Header{Name: dir, Typeflag: tar.TypeDir}).FileInfo()) {
 			return true
 		}
 	}
-	return rules.Ignore(name, fileInfo{name, false})
-}
-
-// fileInfo is what .helmignore goes by.
-type fileInfo struct {
-	name string
-	dir  bool
-}
-
-func (f fileInfo) Name() string       { return path.Base(f.name) }
-func (f fileInfo) Size() int64        { return 0 }
-func (f fileInfo) ModTime() time.Time { return time.Time{} }
-func (f fileInfo) IsDir() bool        { return f.dir }
-func (f fileInfo) Sys() any           { return nil }
-func (f fileInfo) Mode() fs.FileMode {
-	if f.dir {
-		return fs.ModeDir
-	}
-	return 0
+	return rules.Ignore(name, (&tar.Header{Name: name}).FileInfo())
 }
 
 // values are those of the values files, the later over the earlier.
