@@ -2,8 +2,8 @@ package gitops
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/git"
@@ -33,19 +33,14 @@ func changers(ctx context.Context, from *git.Mirror, tip git.Tip, paths map[stri
 	ctx, cancel := context.WithTimeout(ctx, changersTime)
 	defer cancel()
 	var out []string
-	enough := errors.New("enough")
 	note := func(before git.Hash, c git.CommitInfo) error {
-		err := from.Diff(before, c.Tree, func(path string, _ git.Entry) error {
+		return from.Diff(before, c.Tree, func(path string, _ git.Entry) error {
 			if !paths[path] {
 				return nil
 			}
 			out = append(out, c.Hash.String())
-			return enough
+			return fs.SkipAll
 		})
-		if errors.Is(err, enough) {
-			return nil
-		}
-		return err
 	}
 	looked, after := 0, map[git.Hash][]git.CommitInfo{} // children by their first parent, which History visits later
 	err := from.History(ctx, tip, func(c git.CommitInfo) (bool, error) {

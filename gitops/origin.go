@@ -3,6 +3,7 @@ package gitops
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"regexp"
 	"slices"
@@ -156,17 +157,13 @@ func (r *Repository) originOf(ctx context.Context, c git.CommitInfo) (rollout.Gi
 		}
 		before = parent.Tree
 	}
-	enough := errors.New("enough")
 	err = r.mirror.Diff(before, c.Tree, func(path string, _ git.Entry) error {
 		if len(out.Paths) == rollout.MaxChangedPaths {
-			return enough
+			return fs.SkipAll
 		}
 		out.Paths = append(out.Paths, path)
 		return nil
 	})
-	if errors.Is(err, enough) {
-		err = nil
-	}
 	return out, err
 }
 

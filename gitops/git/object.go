@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -311,8 +312,13 @@ type Visit func(path string, e Entry) error
 // Diff calls visit for each file, link and submodule that is new or different in tree now against tree old. It also
 // calls visit for each that is gone. The calls are in git's order. Equal subtrees are not entered; a zero old means
 // everything, and a tree that can never be read has nothing in it. An error of visit ends it and is returned as it
-// is. Other errors: *MissingObjectError, *CorruptObjectError.
-func (m *Mirror) Diff(old, now Hash, visit Visit) error { return m.diff("", old, now, visit) }
+// is, but for fs.SkipAll. Other errors: *MissingObjectError, *CorruptObjectError.
+func (m *Mirror) Diff(old, now Hash, visit Visit) error {
+	if err := m.diff("", old, now, visit); !errors.Is(err, fs.SkipAll) {
+		return err
+	}
+	return nil
+}
 
 func (m *Mirror) diff(prefix string, old, now Hash, visit Visit) error {
 	if old == now {

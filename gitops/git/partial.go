@@ -37,7 +37,7 @@ func (m *Mirror) filterFor(branch string, caps *capability.List) packp.Filter {
 
 // isWhole says whether branches were fetched with all that is in them: there is no need to begin with less.
 func (m *Mirror) isWhole() bool {
-	if m.state.partial {
+	if m.store.isPartial() {
 		return false
 	}
 	for branch := range m.state.tips {
@@ -50,13 +50,12 @@ func (m *Mirror) isWhole() bool {
 
 // becomePartial notes, before the first objects come, that blobs may be missing.
 func (m *Mirror) becomePartial() error {
-	if m.state.partial {
+	if m.store.isPartial() {
 		return nil
 	}
 	if err := replaceFile(filepath.Join(m.dir, configFile), configText(m.url, true)); err != nil {
 		return err
 	}
-	m.state.partial = true
 	return m.store.becomePartial()
 }
 

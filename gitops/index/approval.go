@@ -2,6 +2,7 @@ package index
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -103,11 +104,7 @@ func (o options) unmet(environments []v1alpha1.Environment) []v1alpha1.Problem {
 		return nil
 	}
 	for _, f := range o.approval {
-		met := false
-		for _, env := range environments {
-			met = met || f.covers(env.Name)
-		}
-		if !met {
+		if !slices.ContainsFunc(environments, func(env v1alpha1.Environment) bool { return f.covers(env.Name) }) {
 			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: layout.Config,
 				Message: fmt.Sprintf("%s %q is about none of its environments", f.flag(), f.Environments)})
 		}
