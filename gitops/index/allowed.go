@@ -115,16 +115,10 @@ func (e *environment) checkTemporal(s *specAt) {
 		namespace = s.brief.TemporalNamespace
 	}
 	if why := e.foreignTemporal(namespace); why != "" {
-		const field = "spec.workerOptions.temporalNamespace"
-		e.fault(s, field, "%s", why)
-		s.spec, s.brief, s.problems = nil, nil, []v1alpha1.Problem{
-			{Severity: v1alpha1.Error, File: s.file.path, Line: s.line, Path: field, Message: why}}
+		e.fault(s, "spec.workerOptions.temporalNamespace", "%s", why)
+		s.spec, s.brief = nil, nil
+		s.problems = slices.Clone(e.world.Problems[len(e.world.Problems)-1:])
 	}
-}
-
-// restricted says whether there is anything that environments may not name.
-func (o options) restricted() bool {
-	return len(o.allowed.Namespaces)+len(o.allowed.TemporalNamespaces)+len(o.allowed.TemporalAddresses) > 0
 }
 
 // foreign says why nothing of a worker deployment is the environment's; "" if it may be. Its record is the repository's
@@ -134,13 +128,13 @@ func (e *environment) foreign(n rollout.Name, record *recordAt) string {
 		return fmt.Sprintf("the bot's configuration (--allowed-namespaces) does not let environment %s name the "+
 			"namespace %q", e.world.Environment.Name, n.Namespace)
 	}
-	for _, namespace := range record.temporal() {
+	for _, namespace := range record.says.Temporal {
 		if why := e.foreignTemporal(namespace); why != "" {
 			return why
 		}
 	}
-	if address := record.address(); address != "" {
-		return e.foreignAddress(address)
+	if record.says.Address != "" {
+		return e.foreignAddress(record.says.Address)
 	}
 	return ""
 }
@@ -148,9 +142,6 @@ func (e *environment) foreign(n rollout.Name, record *recordAt) string {
 // withoutForeign leaves out worker deployments that are not the environment's. Nothing of them is read, asked about or
 // written.
 func (e *environment) withoutForeign(all []deploymentAt) []deploymentAt {
-	if !e.options.restricted() {
-		return all
-	}
 	return slices.DeleteFunc(all, func(d deploymentAt) bool {
 		record := d.record
 		if record == nil {

@@ -59,7 +59,7 @@ func (r *Reader) aloneAt(t tree.Tree, dir string) (rollout.Snapshot, error) {
 		return rollout.Snapshot{}, err
 	}
 	e := &environment{Reader: r, tree: t, out: t}
-	record, err := e.readRecord(dir, at.Hash, tree.NewBudget())
+	record, err := e.readRecord(recordIn{dir: dir, hash: at.Hash}, tree.NewBudget())
 	if err != nil {
 		return rollout.Snapshot{}, err
 	}

@@ -103,93 +103,41 @@ func (b *briefs) record(in *recordIn) *recordBrief {
 	return nil
 }
 
-// noteRecord says in brief what a record says; nil if that cannot be done. It notes no record with a retirement,
-// whose spec is in its status. It notes none with a proposal: the code that keeps the proposals needs all of it.
-func (b *briefs) noteRecord(r *recordAt) *recordBrief {
-	if b == nil || r.Routing == nil || r.RoutingProblem != nil || r.Routing.Spec.Retire != nil ||
-		r.Routing.Spec.Proposal != nil || len(rollout.ReviewedProposals(&r.Routing.Spec)) > 0 {
-		return nil
-	}
-	note := &recordBrief{Deployments: r.deployments(), Connection: r.connection(), Temporal: r.temporal(),
-		Entries: r.entries, SpecPath: r.Routing.Spec.SpecPath, Address: r.address()}
-	note.Released = r.Routing.Spec.Hold != nil && r.Routing.Spec.Hold.Kind == v1alpha1.HoldReleased
-	if c := r.Routing.Spec.Connection; c != nil {
-		note.ConnectionPath = c.Path
-	}
-	if p, ok := r.InProgress(r.of); ok {
-		note.InProgress = &p
-	}
-	return note
+// notes says whether a record can be known in brief. One with a retirement cannot: its spec is in its status. Nor can
+// one with a proposal: the code that keeps the proposals needs all of it.
+func (b *briefs) notes(r *rollout.Record) bool {
+	return b != nil && r.Routing != nil && r.RoutingProblem == nil && r.Routing.Spec.Retire == nil &&
+		r.Routing.Spec.Proposal == nil && len(rollout.ReviewedProposals(&r.Routing.Spec)) == 0
 }
 
 // recordAt is a record, or what is known of it.
 type recordAt struct {
 	rollout.Record
-	of    rollout.Name
-	brief *recordBrief
-	// entries are its files and folders. noted is what the next survey knows of it; nil: it has to know all.
-	entries int
-	noted   *recordBrief
+	of   rollout.Name
+	says recordBrief
+	// brief: nothing else is known of it. noted: the next survey knows it in brief.
+	brief, noted bool
 }
 
-func (r *recordAt) inProgress() (rollout.InProgress, bool) {
-	switch {
-	case r.brief == nil:
-		return r.InProgress(r.of)
-	case r.brief.InProgress == nil:
-		return rollout.InProgress{}, false
+// briefOf is what a record says in brief, but for its entries.
+func briefOf(r *rollout.Record, of rollout.Name) recordBrief {
+	var out recordBrief
+	if p, ok := r.InProgress(of); ok {
+		out.InProgress = &p
 	}
-	return *r.brief.InProgress, true
-}
-
-// deployments are the names of its Kubernetes Deployments.
-func (r *recordAt) deployments() []string {
-	if r.brief != nil {
-		return r.brief.Deployments
-	}
-	if r.Routing == nil {
-		return nil
-	}
-	return rollout.TakenBy(r.Routing.Spec.Versions)
-}
-
-// connection is what the last good spec named; without a name if nothing is known of it.
-func (r *recordAt) connection() v1alpha1.ConnectionRef {
-	switch {
-	case r.brief != nil:
-		return r.brief.Connection
-	case r.Routing == nil:
-		return v1alpha1.ConnectionRef{}
-	case r.Routing.Spec.Connection != nil:
-		return r.Routing.Spec.Connection.Ref()
-	case r.Status != nil:
-		return r.Status.Spec.WorkerOptions.ConnectionRef
-	}
-	return v1alpha1.ConnectionRef{}
-}
-
-// address is where its versions are; "" if it does not say so.
-func (r *recordAt) address() string {
-	switch {
-	case r.brief != nil:
-		return r.brief.Address
-	case r.Routing == nil || r.Routing.Spec.Connection == nil:
-		return ""
-	}
-	return r.Routing.Spec.Connection.Spec.HostPort
-}
-
-// temporal are the Temporal namespaces that it names.
-func (r *recordAt) temporal() []string {
-	if r.brief != nil {
-		return r.brief.Temporal
-	}
-	var out []string
 	if r.Routing != nil {
-		out = append(out, r.Routing.Spec.TemporalNamespace)
+		spec := &r.Routing.Spec
+		out.Deployments, out.SpecPath = rollout.TakenBy(spec.Versions), spec.SpecPath
+		out.Released = spec.Hold != nil && spec.Hold.Kind == v1alpha1.HoldReleased
+		out.Temporal = []string{spec.TemporalNamespace}
+		if c := spec.Connection; c != nil {
+			out.Connection, out.ConnectionPath, out.Address = c.Ref(), c.Path, c.Spec.HostPort
+		} else if r.Status != nil { // the last good spec
+			out.Connection = r.Status.Spec.WorkerOptions.ConnectionRef
+		}
 	}
-	if r.Status != nil && !slices.Contains(out, r.Status.Spec.WorkerOptions.TemporalNamespace) {
-		out = append(out, r.Status.Spec.WorkerOptions.TemporalNamespace)
+	if last := r.Status; last != nil && !slices.Contains(out.Temporal, last.Spec.WorkerOptions.TemporalNamespace) {
+		out.Temporal = append(out.Temporal, last.Spec.WorkerOptions.TemporalNamespace)
 	}
 	return out
 }
@@ -236,24 +184,24 @@ func (e *environment) inBrief(d *deploymentAt) (rollout.Known, bool) {
 		return rollout.Known{}, false
 	}
 	at, r := d.specs[0], d.record
-	if r.brief == nil || at.brief == nil {
-		if (r.brief != nil || r.noted != nil) && (at.brief != nil || at.noted) {
+	if !r.brief || at.brief == nil {
+		if (r.brief || r.noted) && (at.brief != nil || at.noted) {
 			e.briefs.full++ // the next survey knows it in brief
 		}
 		return rollout.Known{}, false
 	}
-	if r.brief.SpecPath != at.file.path && e.stays(r.brief.SpecPath) {
+	if r.says.SpecPath != at.file.path && e.stays(r.says.SpecPath) {
 		return rollout.Known{}, false
 	}
 	if _, refused := e.refused[connectionKey(at.brief.Connection, d.name.Namespace)]; refused {
 		return rollout.Known{}, false // what is wrong with it has to be said
 	}
 	known := rollout.Known{Deployment: d.name, SpecPath: at.file.path, SpecBlob: at.file.hash, Dir: r.Dir, Tree: r.Tree,
-		Released: r.brief.Released}
+		Released: r.says.Released}
 	var ok bool
-	known.Connection, known.ConnectionPath, ok = e.connectionInBrief(at.brief.Connection, d.name.Namespace, r.brief)
-	if last := r.brief.Connection; ok && last != at.brief.Connection {
-		known.LastConnection, _, ok = e.connectionInBrief(last, d.name.Namespace, r.brief)
+	known.Connection, known.ConnectionPath, ok = e.connectionInBrief(at.brief.Connection, d.name.Namespace, &r.says)
+	if last := r.says.Connection; ok && last != at.brief.Connection {
+		known.LastConnection, _, ok = e.connectionInBrief(last, d.name.Namespace, &r.says)
 	}
 	return known, ok
 }
@@ -293,12 +241,12 @@ func (e *environment) complete(s *rollout.Snapshot, d deploymentAt) error {
 
 // open reads what of a worker deployment is known in brief only.
 func (e *environment) open(d *deploymentAt) error {
-	if d.record != nil && d.record.brief != nil {
-		full, err := e.readRecord(d.record.Dir, d.record.Tree, tree.NewBudget())
+	if d.record != nil && d.record.brief {
+		full, err := e.readRecord(recordIn{of: d.name, dir: d.record.Dir, hash: d.record.Tree}, tree.NewBudget())
 		if err != nil {
 			return err
 		}
-		full.of, d.record = d.name, &full
+		d.record = &full
 	}
 	specs := make([]*specAt, len(d.specs))
 	for i, s := range d.specs {
@@ -381,7 +329,7 @@ func (e *environment) filled(ctx context.Context, s rollout.Snapshot) (*rollout.
 		return &s, own.wanted(&s)
 	}
 	d := deploymentAt{name: s.Deployment, specs: e.specsOf(s.Deployment),
-		record: &recordAt{Record: s.Record, of: s.Deployment, brief: &recordBrief{}}}
+		record: &recordAt{Record: s.Record, of: s.Deployment, brief: true}}
 	err := own.complete(&s, d)
 	return &s, err
 }

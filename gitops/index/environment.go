@@ -367,7 +367,7 @@ func (e *environment) lastConnection(s *rollout.Snapshot, r *recordAt) {
 	if r.Routing == nil {
 		return
 	}
-	last := r.connection()
+	last := r.says.Connection
 	c := e.chooseConnection(s, last)
 	switch {
 	case s.Spec == nil:
@@ -408,7 +408,7 @@ func takenNames(n rollout.Name, records []*recordAt) []string {
 	for i, c := range n.Name {
 		if c == '-' {
 			if at, ok := find(rollout.Name{Namespace: n.Namespace, Name: n.Name[:i]}); ok {
-				taken = append(taken, records[at].deployments()...)
+				taken = append(taken, records[at].says.Deployments...)
 			}
 		}
 	}
@@ -417,7 +417,7 @@ func takenNames(n rollout.Name, records []*recordAt) []string {
 		if records[i].of.Namespace != n.Namespace || !strings.HasPrefix(records[i].of.Name, longer.Name) {
 			break
 		}
-		taken = append(taken, records[i].deployments()...)
+		taken = append(taken, records[i].says.Deployments...)
 	}
 	slices.Sort(taken)
 	return taken

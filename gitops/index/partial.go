@@ -147,7 +147,7 @@ func (e *environment) bringFor(all []deploymentAt, which []int) error {
 	}
 	records := make([]fileKey, len(which))
 	for k, i := range which {
-		if r := all[i].record; r != nil && r.brief != nil {
+		if r := all[i].record; r != nil && r.brief {
 			records[k] = fileKey{r.Dir, r.Tree}
 		}
 	}

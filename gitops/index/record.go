@@ -123,12 +123,12 @@ func (e *environment) recorded() error {
 			if err != nil {
 				return err
 			}
-			if r.brief == nil && r.Routing == nil && r.RoutingProblem == nil {
+			if !r.brief && r.Routing == nil && r.RoutingProblem == nil {
 				continue
 			}
 			e.records, e.world.Roots = append(e.records, r), append(e.world.Roots, strings.TrimPrefix(r.Dir, output))
-			if p, ok := r.inProgress(); ok {
-				e.rollouts = append(e.rollouts, p)
+			if r.says.InProgress != nil {
+				e.rollouts = append(e.rollouts, *r.says.InProgress)
 			}
 		}
 	}
@@ -187,39 +187,38 @@ func (r *recordsIn) find(n tree.Entry) *recordAt {
 // record reads one record, once for each content; not at all where a brief is known.
 func (e *environment) record(in *recordIn, left *tree.Budget) (*recordAt, error) {
 	known := e.briefs.record(in)
-	if in.at != nil && in.at.noted != nil {
-		known = in.at.noted
+	if in.at != nil && in.at.noted {
+		known = &in.at.says
 	}
 	if known != nil {
-		in.at = &recordAt{Record: rollout.Record{Dir: in.dir, Tree: in.hash}, of: in.of, brief: known,
-			entries: known.Entries}
+		in.at = &recordAt{Record: rollout.Record{Dir: in.dir, Tree: in.hash}, of: in.of, says: *known,
+			brief: true}
 	}
 	if in.at != nil {
-		return in.at, left.Take(in.at.entries, in.dir)
+		return in.at, left.Take(in.at.says.Entries, in.dir)
 	}
 	said := len(e.world.Problems)
-	r, err := e.readRecord(in.dir, in.hash, left)
+	r, err := e.readRecord(*in, left)
 	if err != nil {
 		return nil, err
 	}
-	r.of = in.of
 	if in.hash != "" && said == len(e.world.Problems) {
-		r.noted = e.briefs.noteRecord(&r)
+		r.noted = e.briefs.notes(&r.Record)
 		in.at = &r
 	}
 	return &r, nil
 }
 
 // readRecord is record without a memory.
-func (e *environment) readRecord(dir, hash string, left *tree.Budget) (recordAt, error) {
-	r := recordAt{Record: rollout.Record{Dir: dir, Tree: hash, Files: map[string]rollout.File{}}}
+func (e *environment) readRecord(in recordIn, left *tree.Budget) (recordAt, error) {
+	r := recordAt{Record: rollout.Record{Dir: in.dir, Tree: in.hash, Files: map[string]rollout.File{}}, of: in.of}
 	before := left.Left
-	err := e.recordFiles(&r.Record, tree.Entry{Name: ".", Hash: hash}, left)
-	r.entries = before - left.Left
-	if err != nil {
+	if err := e.recordFiles(&r.Record, tree.Entry{Name: ".", Hash: in.hash}, left); err != nil {
 		return r, err
 	}
 	e.decodeRecord(&r.Record)
+	r.says = briefOf(&r.Record, in.of)
+	r.says.Entries = before - left.Left
 	return r, nil
 }
 

@@ -1,9 +1,6 @@
 package index
 
-import (
-	"cmp"
-	"maps"
-)
+import "maps"
 
 // Remembered is a brief of a spec or a record, and what it is of.
 type Remembered struct {
@@ -27,11 +24,8 @@ func (r *Reader) Remember() (specs, records []Remembered) {
 	}
 	for _, in := range r.folders {
 		for _, at := range in.at {
-			if at.at == nil {
-				continue
-			}
-			if b := cmp.Or(at.at.brief, at.at.noted); b != nil {
-				ofRecords[fileKey{at.dir, at.hash}] = *b
+			if at.at != nil && (at.at.brief || at.at.noted) {
+				ofRecords[fileKey{at.dir, at.hash}] = at.at.says
 			}
 		}
 	}

@@ -139,7 +139,8 @@ func (e *environment) template(t templateAt) {
 	case !v1alpha1.AllowsKind(e.options.resourceKinds(), t.resource.APIVersion, t.resource.Kind):
 		t.problem = e.templateFault(&t, "spec.template.kind",
 			"a template may not make %s here; the bot's configuration allows %s "+
-				"(--allowed-resource-kinds)", kindIn(t.resource, e.options.resourceKinds()), orNone(e.options.resourceKinds()))
+				"(--allowed-resource-kinds)", kindIn(t.resource, e.options.resourceKinds()),
+			orNone(e.options.resourceKinds()))
 	case e.world.Environment.ResourceKinds != nil &&
 		!v1alpha1.AllowsKind(e.world.Environment.ResourceKinds, t.resource.APIVersion, t.resource.Kind):
 		t.problem = e.templateFault(&t, "spec.template.kind",
