@@ -212,11 +212,6 @@ func (m *Mirror) Close() error {
 // take waits for the turn to talk to the server. The context that it gives ends when the server is waited for too long.
 // The caller gives the turn back with give.
 func (m *Mirror) take(ctx context.Context) (turn context.Context, give func(), err error) {
-	select {
-	case <-m.closed:
-		return nil, nil, ErrClosed
-	default:
-	}
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("wait for %s: %w", m.url, context.Cause(ctx))
 	}

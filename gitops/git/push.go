@@ -73,7 +73,8 @@ type update struct {
 // update asks the server for an update. rejected is what the server said against it.
 func (m *Mirror) update(ctx context.Context, sess session, caps *capability.List, u update) (rejected *RejectedError,
 	err error) {
-	req, err := updateRequest(caps, &packp.Command{Name: plumbing.ReferenceName(refOf(u.branch)), Old: u.from, New: u.to})
+	req, err := updateRequest(caps, &packp.Command{Name: plumbing.ReferenceName(refOf(u.branch)), Old: u.from,
+		New: u.to})
 	if err != nil {
 		return nil, err
 	}

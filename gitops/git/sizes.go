@@ -13,8 +13,7 @@ import (
 )
 
 // passPack hands a pack on while it is read, up to what is wrong with it. An object of more than most bytes is, too:
-// go-git, which gets the pack, makes each whole in memory to find its name. So is a number of objects that no repository
-// has that is meant.
+// go-git, which gets the pack, makes each whole in memory to find its name. So are more than maxObjects objects.
 func passPack(to io.Writer, pack io.Reader, most int64) error {
 	held := &held{from: pack, to: to}
 	s := &sizes{in: bufio.NewReaderSize(held, 32<<10), most: uint64(most)}
@@ -53,8 +52,8 @@ type sizes struct {
 	inflater io.ReadCloser
 }
 
-// maxObjects is how many objects a pack may say that it has. go-git makes room for all of them before it reads the first
-// one.
+// maxObjects is how many objects a pack may say that it has. go-git makes room for all of them before it reads the
+// first one.
 const maxObjects = 5_000_000
 
 func (s *sizes) read() error {

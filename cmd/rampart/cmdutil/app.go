@@ -47,8 +47,8 @@ type App struct {
 	// requireApproval says which environments have to want approval; approval is what it says.
 	requireApproval, requireApprovalByOther []string
 	approval                                []index.ApprovalFloor
-	// allowedNamespaces and allowedTemporalNamespaces say which namespaces environments may name, allowedAddresses where
-	// connections may lead; allowed is what they say.
+	// allowedNamespaces and allowedTemporalNamespaces say which namespaces environments may name, allowedAddresses
+	// where connections may lead; allowed is what they say.
 	allowedNamespaces, allowedTemporalNamespaces, allowedAddresses []string
 	allowed                                                        index.Allowed
 	policies                                                       policyFlags
