@@ -231,3 +231,24 @@ func TestReadMergeTwice(t *testing.T) {
 	_, err = a.Read("specs")
 	require.ErrorContains(t, err, "there is no such file")
 }
+
+// An output branch that a clone does not have is named, whichever way the clone is read.
+func TestOutputBranchThatACloneLacks(t *testing.T) {
+	repo := mergeRepo(t)
+	config := strings.Replace(mergeConfig, "output: {path: out}", "output: {path: out, branch: made}", 1)
+	repo.Commit(gittest.Commit{Write: map[string]string{"rampart.yaml": config}})
+	repo.Commit(gittest.Commit{Branch: "change", Parent: "main", Write: map[string]string{"specs/other.yaml": specYAML("shop", "other", "o:1")}})
+	require.Equal(t, []string{"made"}, readMerge(t, repo, "change").Absent)
+	clone, err := OpenClone(repo.Dir)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, clone.Close()) }()
+	tip, found, err := clone.Published("main")
+	require.NoError(t, err)
+	require.True(t, found)
+	_, absent, err := clone.ReadAt(t.Context(), tip)
+	require.NoError(t, err)
+	require.Equal(t, []string{"made"}, absent)
+
+	repo.Commit(gittest.Commit{Branch: "made", Parent: "main", Write: map[string]string{"README.md": "the bot's"}})
+	require.Empty(t, readMerge(t, repo, "change").Absent)
+}
