@@ -18,9 +18,9 @@ import (
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdtest"
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/auditlog"
+	"github.com/rampart-gitops/rampart/internal/compose"
 	"github.com/rampart-gitops/rampart/internal/mask"
 	"github.com/rampart-gitops/rampart/internal/plan"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
@@ -53,7 +53,7 @@ func play(t *testing.T, a *cmdutil.App, seen ...func(rollout.Ask) rollout.Observ
 		_, decided, err := planner.Plan(t.Context())
 		require.NoError(t, err)
 		last = decided[0][0]
-		r := reconcile.Render(last)
+		r := compose.Render(last)
 		require.Empty(t, r.Refused)
 		for _, f := range r.Files {
 			writeAt(t, filepath.Join(a.Dir, f.Path), f.Data)

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/compose"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
 )
@@ -29,7 +30,7 @@ func TestComposeWithoutARetiredOne(t *testing.T) {
 
 		decision := Decide(t.Context(), s, d)
 		require.True(t, decision.Plan.Remove)
-		parts, root, err := Compose(env, []*rollout.Decision{decision})
+		parts, root, err := compose.Files(env, []*rollout.Decision{decision})
 		require.NoError(t, err)
 		require.Empty(t, parts[0].Refused)
 		require.Equal(t, []rollout.FileChange{{Path: "deploy/shop/checkout/kustomization.yaml", Delete: true},

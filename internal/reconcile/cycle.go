@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rampart-gitops/rampart/internal/compose"
 	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -58,7 +59,7 @@ type Reconciler struct {
 	// pauses are those of environments whose commits failed, and of the repository where it could not be read.
 	pauses backoffs
 	// rootFiles are what was compared last.
-	rootFiles rootFiles
+	rootFiles compose.RootFiles
 	// rested is how often memory was given back to the system.
 	rested int
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/gitops/index"
+	"github.com/rampart-gitops/rampart/internal/compose"
 	"github.com/rampart-gitops/rampart/internal/oracle"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -132,7 +133,7 @@ func FuzzDecide(f *testing.F) {
 			for _, d := range decisions {
 				require.Empty(t, oracle.Forbidden(d.Snapshot, d.Plan))
 			}
-			parts, root, err := reconcile.Compose(env, decisions)
+			parts, root, err := compose.Files(env, decisions)
 			require.NoError(t, err)
 			if root != nil {
 				files = append(files, rollout.TextFile{Path: root.Path, Text: root.Data})

@@ -5,6 +5,7 @@ import (
 	"path"
 
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/internal/compose"
 	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -74,7 +75,7 @@ func routingOf(d *rollout.Decision) string {
 }
 
 // noteWritten keeps the records that a commit wrote.
-func noteWritten(parts []Part) {
+func noteWritten(parts []compose.Part) {
 	for _, part := range parts {
 		for _, f := range part.Files {
 			if path.Base(f.Path) == layout.Routing {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/compose"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -25,7 +25,7 @@ func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, de
 	report *Report) (written, error) {
 	for {
 		commit, parts, err := r.compose(ctx, env, decisions, report)
-		out := written{commit: commit, decisions: decisionsOf(parts)}
+		out := written{commit: commit, decisions: compose.DecisionsOf(parts)}
 		if err != nil || len(commit.Changes) == 0 {
 			return out, err
 		}
@@ -35,10 +35,10 @@ func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, de
 		}
 		unwritable := rollout.Unwritable(err)
 		left := r.withoutUnwritable(ctx, parts, unwritable, report)
-		blocked := env.Environment.CD.Hydrator && inTheWay(unwritable, hydratorPath(env)) != nil
+		blocked := env.Environment.CD.Hydrator && inTheWay(unwritable, compose.HydratorPath(env)) != nil
 		if blocked { // the same commit without that file
 			r.Log.WarnContext(ctx, "commits do not name the commit that asked: remove what is in the way of the file",
-				"file", hydratorPath(env), "error", err)
+				"file", compose.HydratorPath(env), "error", err)
 			env.Environment.CD.Hydrator = false
 		}
 		if len(left) == len(parts) && !blocked {
@@ -47,14 +47,14 @@ func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, de
 			}
 			return out, err
 		}
-		decisions = decisionsOf(left)
+		decisions = compose.DecisionsOf(left)
 	}
 }
 
 // withoutUnwritable drops the decisions whose files are at a path that a commit could not write, or below it.
-func (r *Reconciler) withoutUnwritable(ctx context.Context, parts []Part, unwritable []*rollout.UnwritableError,
-	report *Report) []Part {
-	var left []Part
+func (r *Reconciler) withoutUnwritable(ctx context.Context, parts []compose.Part, unwritable []*rollout.UnwritableError,
+	report *Report) []compose.Part {
+	var left []compose.Part
 	for _, part := range parts {
 		at := slices.IndexFunc(part.Files, func(f rollout.FileChange) bool {
 			return inTheWay(unwritable, f.Path) != nil
@@ -84,24 +84,15 @@ func (r *Reconciler) drop(ctx context.Context, d *rollout.Decision, why string, 
 	report.note(d)
 }
 
-func decisionsOf(parts []Part) []*rollout.Decision {
-	out := make([]*rollout.Decision, len(parts))
-	for i, part := range parts {
-		out[i] = part.Decision
-	}
-	return out
-}
-
 // compose makes one commit of all decisions, and gives its parts. It drops those that cannot be rendered.
 func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision,
-	report *Report) (rollout.Commit, []Part, error) {
-	commit := rollout.Commit{Environment: env.Environment, Base: env.Base}
-	parts := renderEach(decisions)
-	root, err := r.rootFiles.change(env, parts)
+	report *Report) (rollout.Commit, []compose.Part, error) {
+	parts := compose.RenderEach(decisions)
+	root, err := r.rootFiles.Change(env, parts)
 	if err != nil {
-		return commit, nil, err
+		return rollout.Commit{Environment: env.Environment}, nil, err
 	}
-	var kept, changed []Part
+	var kept, changed []compose.Part
 	for _, part := range parts {
 		if part.Refused != "" {
 			r.drop(ctx, part.Decision, part.Refused, report)
@@ -114,28 +105,26 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 		kept = append(kept, part)
 		if len(part.Files) > 0 {
 			changed = append(changed, part)
-			commit.Changes = append(commit.Changes, part.Files...)
 		}
 	}
-	origins := r.originsOf(ctx, env, decisionsOf(changed))
-	each := env.Environment.Output.Commits == v1alpha1.CommitPerDeployment
-	var last rollout.GitContext
-	for i, part := range changed {
-		last = laterOrigin(last, origins[i])
-		if each {
-			of := []*rollout.Decision{part.Decision}
-			own := rollout.CommitPart{Changes: part.Files, Message: message(env.Environment.Name, of)}
-			commit.Parts = append(commit.Parts, r.withOrigin(env, own, origins[i], last))
-		}
+	origins := r.originsOf(ctx, env, compose.DecisionsOf(changed))
+	return compose.Commit(env, changed, root, origins, r.RepositoryURL), kept, nil
+}
+
+// originsOf gives the commits that asked for what was decided, in that order, where the environment wants them. Where
+// one is unknown, its Commit is "".
+func (r *Reconciler) originsOf(ctx context.Context, env rollout.EnvironmentWorld,
+	of []*rollout.Decision) []rollout.GitContext {
+	if !env.Environment.CD.Hydrator || r.History == nil || len(of) == 0 {
+		return make([]rollout.GitContext, len(of))
 	}
-	if root != nil {
-		commit.Changes = append(commit.Changes, *root)
-		if n := len(commit.Parts); n > 0 { // which of its folders are there is true with the last of them
-			commit.Parts[n-1].Changes = append(slices.Clip(commit.Parts[n-1].Changes), *root)
-		}
+	snapshots := make([]rollout.Snapshot, len(of))
+	for i, d := range of {
+		snapshots[i] = d.Snapshot
 	}
-	all := rollout.CommitPart{Changes: commit.Changes, Message: message(env.Environment.Name, decisionsOf(changed))}
-	all = r.withOrigin(env, all, last, last)
-	commit.Changes, commit.Message = all.Changes, all.Message
-	return commit, kept, nil
+	origins, err := r.History.Origins(ctx, snapshots)
+	if err != nil {
+		r.Log.WarnContext(ctx, "where specs come from could not be read", "error", err)
+	}
+	return origins
 }

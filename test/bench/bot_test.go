@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/internal/compose"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/remember"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -249,7 +250,7 @@ func (p *botProcess) plan(a *botAnswer) error {
 	runtime.GC()
 	wall, cpu := time.Now(), ownCPU()
 	decisions := reconcile.DecideAll(ctx, p.engine, env.Deployments)
-	parts, _, err := reconcile.Compose(env, decisions)
+	parts, _, err := compose.Files(env, decisions)
 	a.Wall, a.CPU = time.Since(wall), ownCPU()-cpu
 	for _, part := range parts {
 		if part.Refused != "" || len(part.Files) == 0 {

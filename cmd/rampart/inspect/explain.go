@@ -9,6 +9,7 @@ import (
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/internal/auditlog"
+	"github.com/rampart-gitops/rampart/internal/compose"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -171,7 +172,7 @@ func explainSnapshot(ctx context.Context, a *cmdutil.App, name string, flags exp
 	defer judges.Close()
 	engine := judges.Engine(*env)
 	decided := reconcile.DecideFor(ctx, engine, env.Deployments, s.Deployment)
-	e.Decision = &report.NewPlan([]report.Decided{reported(reconcile.Render(decided))}, nil).Deployments[0]
+	e.Decision = &report.NewPlan([]report.Decided{reported(compose.Render(decided))}, nil).Deployments[0]
 	e.Policy, err = explainObserved(ctx, decided, policyQuestion{engine: engine, action: flags.action})
 	return e, errors.Join(err, ctx.Err())
 }

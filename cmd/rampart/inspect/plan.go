@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
+	"github.com/rampart-gitops/rampart/internal/compose"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -202,7 +203,7 @@ func planReport(world rollout.World, decided [][]*rollout.Decision) (report.Plan
 	var all []report.Decided
 	var rest []report.File
 	for i, env := range world.Environments {
-		parts, root, err := reconcile.Compose(env, decided[i])
+		parts, root, err := compose.Files(env, decided[i])
 		if err != nil {
 			return report.Plan{}, err
 		}
@@ -216,6 +217,6 @@ func planReport(world rollout.World, decided [][]*rollout.Decision) (report.Plan
 	return report.NewPlan(all, rest), nil
 }
 
-func reported(p reconcile.Part) report.Decided {
+func reported(p compose.Part) report.Decided {
 	return report.Decided{Snapshot: p.Snapshot, Proposal: p.Proposal, Plan: p.Plan, Files: p.Files, Refused: p.Refused}
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdtest"
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/compose"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
 )
@@ -58,7 +58,7 @@ func live(t *testing.T, a *cmdutil.App, seen ...func(rollout.Ask) rollout.Observ
 			require.NoError(t, os.WriteFile(filepath.Join(a.Dir, "spec.yaml"), []byte(text), 0o644))
 		}
 		for _, d := range decided[0] {
-			r := reconcile.Render(d)
+			r := compose.Render(d)
 			require.Empty(t, r.Refused)
 			root, err := render.Root(d.Plan.Environment, []string{d.Plan.Deployment.String()})
 			require.NoError(t, err)

@@ -1,8 +1,7 @@
-package reconcile
+package compose
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/mail"
@@ -51,39 +50,21 @@ type referencedCommit struct {
 
 // withOrigin adds to a message the commit that asked, where it is known. It adds to the files the last such commit of
 // the push up to there, where it is known.
-func (r *Reconciler) withOrigin(env rollout.EnvironmentWorld, p rollout.CommitPart,
+func withOrigin(env rollout.EnvironmentWorld, repository string, p rollout.CommitPart,
 	asked, last rollout.GitContext) rollout.CommitPart {
 	if last.Commit != "" {
-		file := rollout.FileChange{Path: hydratorPath(env), Data: dryCommitOf(last, r.RepositoryURL).file()}
+		file := rollout.FileChange{Path: HydratorPath(env), Data: dryCommitOf(last, repository).file()}
 		p.Changes = append(slices.Clip(p.Changes), file)
 	}
 	if asked.Commit != "" {
-		p.Message += dryCommitOf(asked, r.RepositoryURL).trailers()
+		p.Message += dryCommitOf(asked, repository).trailers()
 	}
 	return p
 }
 
-// hydratorPath is where hydrator.metadata of an environment is, from the root of the repository.
-func hydratorPath(env rollout.EnvironmentWorld) string {
+// HydratorPath is where hydrator.metadata of an environment is, from the root of the repository.
+func HydratorPath(env rollout.EnvironmentWorld) string {
 	return path.Join(env.Environment.Output.Path, layout.Hydrator)
-}
-
-// originsOf gives the commits that asked for what was decided, in that order, where the environment wants them. Where
-// one is unknown, its Commit is "".
-func (r *Reconciler) originsOf(ctx context.Context, env rollout.EnvironmentWorld,
-	of []*rollout.Decision) []rollout.GitContext {
-	if !env.Environment.CD.Hydrator || r.History == nil || len(of) == 0 {
-		return make([]rollout.GitContext, len(of))
-	}
-	snapshots := make([]rollout.Snapshot, len(of))
-	for i, d := range of {
-		snapshots[i] = d.Snapshot
-	}
-	origins, err := r.History.Origins(ctx, snapshots)
-	if err != nil {
-		r.Log.WarnContext(ctx, "where specs come from could not be read", "error", err)
-	}
-	return origins
 }
 
 // laterOrigin is the one of two commits that came to the branch later, of those that are known.

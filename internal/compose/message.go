@@ -1,4 +1,4 @@
-package reconcile
+package compose
 
 import (
 	"fmt"
@@ -50,7 +50,7 @@ func message(env string, changed []*rollout.Decision) string {
 			}
 		}
 	}
-	for _, p := range sorted(policies) {
+	for _, p := range slices.Sorted(maps.Keys(policies)) {
 		if p != "" {
 			fmt.Fprintf(&b, "Rampart-Policy: %s\n", printable.Line(p))
 		}
@@ -105,5 +105,3 @@ func cut(s string, n int) string {
 	}
 	return s
 }
-
-func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

@@ -1,4 +1,4 @@
-package reconcile
+package compose
 
 import (
 	"slices"
@@ -52,18 +52,28 @@ func curtailed(part Part, why error) Part {
 	return part
 }
 
-// Compose renders all decisions of an environment, and its own kustomization.yaml: root is nil if that stays as it is.
-func Compose(env rollout.EnvironmentWorld, decisions []*rollout.Decision) (
+// Files renders all decisions of an environment, and its own kustomization.yaml: root is nil if that stays as it is.
+func Files(env rollout.EnvironmentWorld, decisions []*rollout.Decision) (
 	parts []Part, root *rollout.FileChange, err error) {
-	parts = renderEach(decisions)
+	parts = RenderEach(decisions)
 	root, err = rootOf(env, parts)
 	return parts, root, err
 }
 
-func renderEach(decisions []*rollout.Decision) []Part {
+// RenderEach renders decisions, in their order, on all cores.
+func RenderEach(decisions []*rollout.Decision) []Part {
 	parts := make([]Part, len(decisions))
 	cores.Each(len(parts), func(i int) { parts[i] = Render(decisions[i]) })
 	return parts
+}
+
+// DecisionsOf are the decisions of parts, in their order.
+func DecisionsOf(parts []Part) []*rollout.Decision {
+	out := make([]*rollout.Decision, len(parts))
+	for i, part := range parts {
+		out[i] = part.Decision
+	}
+	return out
 }
 
 // rootOf is the environment's kustomization.yaml with what is rendered; nil if it stays as it is, as always where the
@@ -98,11 +108,12 @@ type roots struct {
 	dirs []string
 }
 
-// rootFiles are the outputs' own kustomization.yaml files that were found to be right, by environment.
-type rootFiles map[string]roots
+// RootFiles are the outputs' own kustomization.yaml files that were found to be right, by environment.
+type RootFiles map[string]roots
 
-// change is rootOf, without rendering what is known to be as it should be.
-func (f *rootFiles) change(env rollout.EnvironmentWorld, parts []Part) (*rollout.FileChange, error) {
+// Change is the environment's kustomization.yaml with what is rendered; nil if it stays as it is. One that is known to
+// be as it should be is not rendered again.
+func (f *RootFiles) Change(env rollout.EnvironmentWorld, parts []Part) (*rollout.FileChange, error) {
 	if env.Unusable != nil {
 		return nil, nil
 	}
@@ -115,7 +126,7 @@ func (f *rootFiles) change(env rollout.EnvironmentWorld, parts []Part) (*rollout
 	}
 	root, err := rootOf(env, parts)
 	if *f == nil {
-		*f = rootFiles{}
+		*f = RootFiles{}
 	}
 	if delete(*f, name); err == nil && root == nil && same {
 		(*f)[name] = roots{env.RootFile.Hash, env.Roots}
