@@ -8,197 +8,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
-
-// GroupLimits bound the work of groups, so that one Temporal namespace does not hold up the others.
-type GroupLimits struct {
-	// Wait is how long a cycle waits for its groups, all together. Zero: until they are done.
-	Wait time.Duration
-	// Time bounds observing for one group, then lowering, then deleting, then raising: after it no other call begins.
-	// One that began ends by its own time limit, so that what became of it is known. Zero: no bound.
-	Time time.Duration
-	// Done is called when a group is done that its cycle did not wait for; nil: no call is made.
-	Done func()
-}
-
-// DefaultGroupLimits are the bounds that a running bot has.
-func DefaultGroupLimits() GroupLimits {
-	return GroupLimits{Wait: 5 * time.Second, Time: 20 * time.Second}
-}
-
-// groupKey is a Temporal namespace, by the hash of its connection and its name, as an environment uses it: once for
-// assessing, and once for raising.
-type groupKey struct {
-	environment, connection, namespace string
-	raises                             bool
-}
-
-func (k groupKey) compare(o groupKey) int {
-	return cmp.Or(strings.Compare(k.environment, o.environment), strings.Compare(k.namespace, o.namespace),
-		strings.Compare(k.connection, o.connection))
-}
-
-// group is the due worker deployments of an environment in one Temporal namespace, and what was decided about them.
-type group struct {
-	groupKey
-	env   rollout.EnvironmentWorld
-	judge Judge
-	// undivided says that what all groups of the environment decide goes into one commit.
-	undivided bool
-	snapshots []rollout.Snapshot
-	// inputs of the snapshots.
-	inputs map[rollout.Name]rollout.Inputs
-	// blind says that the repository is away: the snapshots are as it was read at since; zero: longer ago than is
-	// known.
-	blind bool
-	since time.Time
-	// hasty says that the repository may be back in a moment: it was not waited for.
-	hasty bool
-
-	// begun is when its work began, and cycle which one began it.
-	begun time.Time
-	cycle int
-	// until is when the group stops beginning calls, by the clock of the machine. Zero: it does not stop.
-	until time.Time
-	// mu guards late and withdrawn, and that done is closed.
-	mu sync.Mutex
-	// late says that its cycle did not wait for it, withdrawn which worker deployments nothing is raised of any more.
-	late      bool
-	withdrawn map[rollout.Name]bool
-	// done is closed at the end of its work. What follows is read after that.
-	done      chan struct{}
-	took      time.Duration
-	decisions []*rollout.Decision
-	// waiting are the worker deployments that it had no time for.
-	waiting map[rollout.Name]bool
-	report  Report
-}
-
-// finish ends the work of a group, and reports whether its cycle did not wait for that.
-func (g *group) finish() (late bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	close(g.done)
-	return g.late
-}
-
-// leave reports whether a group is still at work, and is late from now on.
-func (g *group) leave() (late bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	select {
-	case <-g.done:
-		return false
-	default:
-		g.late = true
-		return true
-	}
-}
-
-// lowersOnly reports whether a group was decided without the repository: what it does not lower is decided again.
-func (g *group) lowersOnly() bool { return g.blind && !g.env.Unrecorded }
-
-// members are the worker deployments in it.
-func (g *group) members() iter.Seq[resync.Key] {
-	return func(yield func(resync.Key) bool) {
-		for _, s := range g.snapshots {
-			if !yield(resync.KeyOf(&s)) {
-				return
-			}
-		}
-		if !g.raises { // its decisions are written to until it is done
-			return
-		}
-		for _, d := range g.decisions {
-			if !yield(keyOf(d)) {
-				return
-			}
-		}
-	}
-}
-
-// postpone leaves a worker deployment that there is no time for to the next cycle, which follows at once.
-func (r *Reconciler) postpone(g *group, d *rollout.Decision) {
-	g.wait(d.Snapshot.Deployment)
-	g.report.more(r.Now())
-}
-
-func (g *group) wait(n rollout.Name) {
-	if g.waiting == nil {
-		g.waiting = map[rollout.Name]bool{}
-	}
-	g.waiting[n] = true
-}
-
-// assessed is what the groups of one environment decided, which one commit is made of.
-type assessed struct {
-	environment string
-	groups      []*group
-	decisions   []*rollout.Decision
-	// waiting are the worker deployments that there was no time for, since when those waited that had their turn now.
-	waiting map[rollout.Name]bool
-	since   map[rollout.Name]time.Time
-	// late says that some was decided by a late group, on an earlier reading.
-	late bool
-	// incomplete says that the commit is not divided, and that it would not be about all that is due.
-	incomplete bool
-	// tips are those of the tries to commit it.
-	tips []string
-}
-
-func (a *assessed) tipsSeen() string { return strings.Join(slices.Compact(a.tips), ", ") }
-
-// running are the groups that are at work.
-type running struct {
-	cycle  int
-	groups map[groupKey]*group
-	// members are the worker deployments in groups.
-	members map[resync.Key]bool
-	// keys are the groups that worker deployments were in last.
-	keys map[resync.Key]groupKey
-	// slow are those whose last group its cycle did not wait for until it was done: no cycle waits for the next one.
-	slow map[groupKey]bool
-	// drained are the environments whose decisions were not committed, since the repository was waited for too long: in
-	// the next cycle they come first.
-	drained map[string]drained
-	all     sync.WaitGroup
-}
-
-// drained says since when an environment waits for its commit, and in which cycle it lost decisions last.
-type drained struct {
-	since time.Time
-	cycle int
-}
-
-// noteDrained notes that an environment lost decisions.
-func (r *running) noteDrained(environment string, now time.Time) {
-	if r.drained == nil {
-		r.drained = map[string]drained{}
-	}
-	was := r.drained[environment]
-	if was.since.IsZero() {
-		was.since = now
-	}
-	r.drained[environment] = drained{was.since, r.cycle}
-}
-
-// Close waits for groups that are at work, which end with the context of their cycle, and hands what they did to the
-// decision log.
-func (r *Reconciler) Close() {
-	r.running.all.Wait()
-	report := newReport()
-	for _, g := range r.running.groups {
-		r.dissolve(g)
-		report.merge(assessed{groups: []*group{g}}, r)
-	}
-	r.end(context.Background(), &report)
-}
 
 // assess lets the groups work, beside each other, and gives for each environment what is decided when the wait is over.
 // A group that takes longer goes on, and a later cycle gives what it decided; from then on no cycle waits for its
@@ -234,52 +49,6 @@ func (r *Reconciler) assess(ctx context.Context, tip reading, groups []*group) i
 	}
 }
 
-// waiting gives a context that ends when groups are not waited for any more.
-func (l GroupLimits) waiting() (over context.Context, end context.CancelFunc) {
-	if l.Wait == 0 {
-		return context.WithCancel(context.Background())
-	}
-	return context.WithTimeout(context.Background(), l.Wait)
-}
-
-// allow gives a group its time anew, for the next part of its work.
-func (l GroupLimits) allow(g *group) {
-	if l.Time > 0 {
-		g.until = time.Now().Add(l.Time)
-	}
-}
-
-// stopAfter gives a group, if its time is bounded, what it had left.
-func (g *group) stopAfter(left time.Duration) {
-	if !g.until.IsZero() {
-		g.until = time.Now().Add(left)
-	}
-}
-
-// over reports whether the time of a group is over.
-func (g *group) over() bool { return !g.until.IsZero() && !time.Now().Before(g.until) }
-
-// within gives a context for reading, which may be given up: it ends with the time of the group.
-func (g *group) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	if g.until.IsZero() {
-		return context.WithCancel(ctx)
-	}
-	return context.WithDeadline(ctx, g.until)
-}
-
-// wait waits for groups, but not for those of slow namespaces.
-func (r *Reconciler) wait(over context.Context, groups []*group) {
-	for _, g := range groups {
-		if r.running.slow[g.groupKey] {
-			continue
-		}
-		select {
-		case <-g.done:
-		case <-over.Done():
-		}
-	}
-}
-
 // start begins the work of groups.
 func (r *Reconciler) start(ctx context.Context, groups []*group) {
 	for _, g := range groups {
@@ -294,38 +63,6 @@ func (r *Reconciler) start(ctx context.Context, groups []*group) {
 		r.running.groups[g.groupKey] = g
 		r.running.all.Go(func() { r.work(ctx, g) })
 	}
-}
-
-// has reports whether a worker deployment is in a group at work, or in the namespace of one.
-func (r *running) has(key resync.Key) bool {
-	if len(r.groups) == 0 {
-		return false
-	}
-	of, ok := r.keys[key]
-	return r.members[key] || ok && r.busy(of)
-}
-
-// noteKey notes the group that a worker deployment is in.
-func (r *running) noteKey(key resync.Key, of groupKey) {
-	if r.keys == nil {
-		r.keys = map[resync.Key]groupKey{}
-	}
-	r.keys[key] = of
-}
-
-// forget drops worker deployments that are gone. there is how many there are.
-func (r *running) forget(gone func(resync.Key) bool, there int) {
-	if len(r.keys) > there { // else it is not worth a look at all
-		maps.DeleteFunc(r.keys, func(key resync.Key, _ groupKey) bool { return gone(key) })
-	}
-}
-
-// busy reports whether a group of a namespace is at work.
-func (r *running) busy(key groupKey) bool {
-	key.raises = false
-	assesses := r.groups[key] != nil
-	key.raises = true
-	return assesses || r.groups[key] != nil
 }
 
 // work observes, decides, lowers and deletes for one group, or carries out what was committed.
@@ -356,6 +93,37 @@ func (r *Reconciler) work(ctx context.Context, g *group) {
 		r.Groups.Done()
 	}
 }
+
+// wait waits for groups, but not for those of slow namespaces.
+func (r *Reconciler) wait(over context.Context, groups []*group) {
+	for _, g := range groups {
+		if r.running.slow[g.groupKey] {
+			continue
+		}
+		select {
+		case <-g.done:
+		case <-over.Done():
+		}
+	}
+}
+
+// assessed is what the groups of one environment decided, which one commit is made of.
+type assessed struct {
+	environment string
+	groups      []*group
+	decisions   []*rollout.Decision
+	// waiting are the worker deployments that there was no time for, since when those waited that had their turn now.
+	waiting map[rollout.Name]bool
+	since   map[rollout.Name]time.Time
+	// late says that some was decided by a late group, on an earlier reading.
+	late bool
+	// incomplete says that the commit is not divided, and that it would not be about all that is due.
+	incomplete bool
+	// tips are those of the tries to commit it.
+	tips []string
+}
+
+func (a *assessed) tipsSeen() string { return strings.Join(slices.Compact(a.tips), ", ") }
 
 // collect ends the groups of an environment that are done, except those to keep, and gives what they decided. Keep is
 // asked when it is known whether groups are still at work.
@@ -426,6 +194,12 @@ func (r *Reconciler) dissolve(g *group) {
 	}
 }
 
+// postpone leaves a worker deployment that there is no time for to the next cycle, which follows at once.
+func (r *Reconciler) postpone(g *group, d *rollout.Decision) {
+	g.wait(d.Snapshot.Deployment)
+	g.report.more(r.Now())
+}
+
 // check drops plans that would do what must never happen. Such a plan is a defect of ours: it is reported loudly, and
 // nothing of it is carried out.
 func (r *Reconciler) check(ctx context.Context, decisions []*rollout.Decision, report *Report) []*rollout.Decision {
@@ -467,4 +241,16 @@ func (r *Reconciler) delete(ctx context.Context, g *group) {
 			r.tell(ctx, again)
 		}
 	}
+}
+
+// Close waits for groups that are at work, which end with the context of their cycle, and hands what they did to the
+// decision log.
+func (r *Reconciler) Close() {
+	r.running.all.Wait()
+	report := newReport()
+	for _, g := range r.running.groups {
+		r.dissolve(g)
+		report.merge(assessed{groups: []*group{g}}, r)
+	}
+	r.end(context.Background(), &report)
 }

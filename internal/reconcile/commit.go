@@ -39,7 +39,7 @@ func (r *Reconciler) commit(ctx context.Context, tip reading, env rollout.Enviro
 			len(wrote.commit.Changes))
 		r.last = withRecords(r.last, env.Environment.Name, wrote.decisions)
 	}
-	if wrote.hash == "" && raises(wrote.decisions) && !r.unmoved(ctx, env, report) {
+	if wrote.hash == "" && slices.ContainsFunc(wrote.decisions, raises) && !r.unmoved(ctx, env, report) {
 		return nil, fmt.Errorf("the branch moved since the last commit: traffic not raised: %w", rollout.ErrMoved)
 	}
 	if unread != nil { // it keeps no other's traffic where it is

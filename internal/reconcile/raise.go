@@ -100,12 +100,8 @@ func (r *Reconciler) tooOld(d *rollout.Decision) bool {
 	return r.Now().Sub(d.Snapshot.Observation.At) > r.Limits.FactMaxAge
 }
 
-// raises reports whether something is to be raised, or moved to another version.
-func raises(decisions []*rollout.Decision) bool {
-	return slices.ContainsFunc(decisions, func(d *rollout.Decision) bool {
-		return d.Plan.Raise != nil || len(d.Plan.Batches) > 0
-	})
-}
+// raises reports whether a decision raises traffic, or moves workflows to another version.
+func raises(d *rollout.Decision) bool { return d.Plan.Raise != nil || len(d.Plan.Batches) > 0 }
 
 // confirmed reads the specs' branch again where the output is on another one: the push did not compare it.
 func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld, decisions []*rollout.Decision,
@@ -115,7 +111,7 @@ func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld
 	}
 	specs := map[string]string{}
 	for _, d := range decisions {
-		if d.Plan.Raise != nil || len(d.Plan.Batches) > 0 {
+		if raises(d) {
 			for _, f := range d.Snapshot.SpecFiles() {
 				specs[f.Path] = f.Blob
 			}
