@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"runtime/pprof"
 	"strings"
 	"syscall"
@@ -55,7 +54,8 @@ type botAnswer struct {
 	Done time.Time `json:"done"`
 	// Hook is where webhooks are listened for.
 	Hook string `json:"hook,omitempty"`
-	// Resident and Peak are bytes of memory that the process has and had at most, Heap what of it is in use.
+	// Resident are the bytes of memory that the process has, but for pages of files, such as its program. Heap is what
+	// of it is in use, and Peak what it had at most, pages of files included.
 	Resident, Peak, Heap int64
 }
 
@@ -125,7 +125,7 @@ func (p *botProcess) answer(r botRequest) botAnswer {
 	case r.Do == "later":
 		p.skipped += pause
 	case r.Do == "collect":
-		debug.FreeOSMemory() // as the runtime does by itself, within minutes
+		runtime.GC()
 	case r.Do == "save":
 		err = p.save()
 	case r.Do == "heap":
@@ -139,7 +139,7 @@ func (p *botProcess) answer(r botRequest) botAnswer {
 	if err != nil {
 		a.Error = err.Error()
 	}
-	a.Resident, a.Peak = memoryOf("VmRSS:"), memoryOf("VmHWM:")
+	a.Resident, a.Peak = memoryOf("RssAnon:"), memoryOf("VmHWM:")
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	a.Heap = int64(m.HeapAlloc)

@@ -336,10 +336,9 @@ func (s *scale) restart() {
 				b.ask(botRequest{Do: "heap"})
 			}
 			a := b.cycle()
-			steady := b.ask(botRequest{Do: "collect"})
-			s.table.note("memory steady", fmt.Sprintf("%s, %s of it live; before what was freed was given back %s, and %s at most",
-				megabytes(steady.Resident), megabytes(steady.Heap), megabytes(a.Resident), megabytes(a.Peak)),
-				memoryMost(steady.Resident, 150<<20))
+			live := b.ask(botRequest{Do: "collect"})
+			s.table.note("memory steady", fmt.Sprintf("%s, %s of it live; %s at most since the start",
+				megabytes(a.Resident), megabytes(live.Heap), megabytes(a.Peak)), memoryMost(a.Resident, 150<<20))
 		}
 		s.settle(b)
 	}
