@@ -292,18 +292,25 @@ func TestHangingNamespaceWithoutTheRepository(t *testing.T) {
 	})
 }
 
-// stuckRaise is a Router whose raises in one Temporal namespace end by their time limit.
-type stuckRaise struct {
+// slowRaises is a Router that waits before each raise. An error in place of the wait's end is the answer.
+type slowRaises struct {
 	Router
-	namespace string
+	wait func(ctx context.Context, on rollout.Subject) error
 }
 
-func (s stuckRaise) Raise(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
-	if on.TemporalNamespace == s.namespace {
-		time.Sleep(10 * time.Second)
-		return context.DeadlineExceeded
+func (s slowRaises) Raise(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
+	if err := s.wait(ctx, on); err != nil {
+		return err
 	}
 	return s.Router.Raise(ctx, on, call)
+}
+
+// raisesTake is a Router whose raises take some time, which no context shortens.
+func raisesTake(t time.Duration, of Router) Router {
+	return slowRaises{of, func(context.Context, rollout.Subject) error {
+		time.Sleep(t)
+		return nil
+	}}
 }
 
 // A namespace in which a raise hangs holds up neither the raises of others nor the next cycle for long.
@@ -315,7 +322,14 @@ func TestHangingRaiseHoldsNoOtherUp(t *testing.T) {
 			c.world.Environments[0].Deployments[i].Spec.Spec.WorkerOptions.TemporalNamespace = namespace
 		}
 		r := c.reconciler()
-		r.Groups, r.Router = DefaultGroupLimits(), stuckRaise{r.Router, "hung"}
+		r.Groups, r.Router = DefaultGroupLimits(), slowRaises{r.Router,
+			func(_ context.Context, on rollout.Subject) error {
+				if on.TemporalNamespace != "hung" {
+					return nil
+				}
+				time.Sleep(10 * time.Second)
+				return context.DeadlineExceeded
+			}}
 		var now atomic.Pointer[time.Time] // a late raise looks at it
 		first := c.now
 		now.Store(&first)
@@ -360,7 +374,7 @@ func TestLateGroupRaisesNothingThatWasTakenBack(t *testing.T) {
 				c.most, c.now = 2, time.Now()
 				r := c.reconciler()
 				c.once(r)
-				r.Groups, r.Router = DefaultGroupLimits(), tenSeconds{c}
+				r.Groups, r.Router = DefaultGroupLimits(), raisesTake(10*time.Second-time.Millisecond, c)
 				c.once(r)
 				require.NotEmpty(t, r.running.groups, "it is late")
 				change(&c.world.Environments[0].Deployments[1])
@@ -375,26 +389,6 @@ func TestLateGroupRaisesNothingThatWasTakenBack(t *testing.T) {
 	}
 }
 
-// tenSeconds is a Router whose raises take ten seconds.
-type tenSeconds struct{ Router }
-
-func (s tenSeconds) Raise(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
-	time.Sleep(10*time.Second - time.Millisecond)
-	return s.Router.Raise(ctx, on, call)
-}
-
-// slowRaise is a Router whose raises take a second, and fail where they are given up.
-type slowRaise struct{ Router }
-
-func (s slowRaise) Raise(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(time.Second):
-		return s.Router.Raise(ctx, on, call)
-	}
-}
-
 // A group begins no call when its time is over, and gives up none that began: what became of that would not be known.
 // What was not begun is raised later.
 func TestNoRaiseIsGivenUp(t *testing.T) {
@@ -406,7 +400,15 @@ func TestNoRaiseIsGivenUp(t *testing.T) {
 		c := newCrowd(t, names...)
 		c.most, c.now = len(names), time.Now()
 		r := c.reconciler()
-		r.Groups, r.Router = DefaultGroupLimits(), slowRaise{c}
+		r.Groups, r.Router = DefaultGroupLimits(), slowRaises{c,
+			func(ctx context.Context, _ rollout.Subject) error {
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(time.Second):
+					return nil
+				}
+			}}
 		c.once(r)
 		begin := time.Now()
 		for cycle := 0; len(c.calls) < len(names); cycle++ {

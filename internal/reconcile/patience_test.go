@@ -91,19 +91,6 @@ func TestUndividedCommitAfterTheRepositoryWasAway(t *testing.T) {
 	}
 }
 
-// raisesSlowly is a Router that takes long to raise the traffic of one worker deployment.
-type raisesSlowly struct {
-	Router
-	of rollout.Name
-}
-
-func (r raisesSlowly) Raise(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
-	if on.Deployment == r.of {
-		time.Sleep(8 * time.Second)
-	}
-	return r.Router.Raise(ctx, on, call)
-}
-
 // A commit that may be proposed has with it also those whose traffic is still raised.
 func TestUndividedCommitWhileTrafficIsRaised(t *testing.T) {
 	for pause := range 5 {
@@ -115,7 +102,13 @@ func TestUndividedCommitWhileTrafficIsRaised(t *testing.T) {
 			env.Deployments[0].Spec.Spec.WorkerOptions.TemporalNamespace = "slow"
 			r := c.reconciler()
 			defer r.Close()
-			r.Observer, r.Router = &delayed{c, time.Second}, raisesSlowly{c, env.Deployments[0].Deployment}
+			r.Observer = &delayed{c, time.Second}
+			r.Router = slowRaises{c, func(_ context.Context, on rollout.Subject) error {
+				if on.Deployment == env.Deployments[0].Deployment {
+					time.Sleep(8 * time.Second)
+				}
+				return nil
+			}}
 			r.Proposer, r.Groups = &desk{}, DefaultGroupLimits()
 			later := func(by time.Duration) time.Time {
 				c.mu.Lock()

@@ -159,21 +159,13 @@ func TestScaleDownIsDecidedOnNewFacts(t *testing.T) {
 	require.True(t, report.More, "it is decided again at once")
 }
 
-// longRaise is a Router whose calls that raise take longer than half the time of a group.
-type longRaise struct{ Router }
-
-func (r longRaise) Raise(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
-	time.Sleep(DefaultGroupLimits().Time * 3 / 4)
-	return r.Router.Raise(ctx, on, call)
-}
-
 // Raises that a cycle has no time for come first in the next one, before what is to be raised again.
 func TestRaisesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, "a", "b", "c")
 		c.most, c.now = 3, time.Now()
 		r := c.reconciler()
-		r.Router, r.Groups.Time = longRaise{r.Router}, DefaultGroupLimits().Time
+		r.Router, r.Groups.Time = raisesTake(DefaultGroupLimits().Time*3/4, r.Router), DefaultGroupLimits().Time
 		c.once(r)
 		c.once(r)
 		require.Equal(t, []string{"a SetRamp", "b SetRamp"}, c.calls)
