@@ -69,7 +69,8 @@ func (r *Reader) Use(options ...Option) {
 	}
 }
 
-// InBrief has the Reader survey: what was decoded before is not decoded again, and not kept either.
+// InBrief has the Reader survey: what was decoded before is not decoded again, and not kept either. Several goroutines
+// read its trees at once.
 func (r *Reader) InBrief() *Reader {
 	r.briefs = &briefs{}
 	return r
