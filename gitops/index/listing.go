@@ -150,7 +150,7 @@ func below(t tree.Tree, dir, hash string, walk walk) (*listing, error) {
 	return now, nil
 }
 
-// foldersOf lists the folders among entries, but for those to leave out: nil stands for what is not listed.
+// foldersOf lists the folders among entries, each in its place: nil stands for files, and for folders to leave out.
 func foldersOf(t tree.Tree, dir string, entries []tree.Entry, walk walk) ([]*listing, error) {
 	subs, errs := make([]*listing, len(entries)), make([]error, len(entries))
 	var others sync.WaitGroup

@@ -40,25 +40,26 @@ type Reconciler struct {
 	// MaxDue is how many worker deployments of an environment one cycle decides at most; the next cycle follows at
 	// once with the others. Zero: DefaultMaxDue.
 	MaxDue int
-	// Groups bound the work in one Temporal namespace. The zero value sets no bounds: a cycle waits for everything.
+	// Groups are the limits of time of groups: what is due in one Temporal namespace. The zero value sets none: a cycle
+	// waits for everything.
 	Groups GroupLimits
 
-	// resync has the worker deployments that are at rest, and those that wait for their turn.
+	// resync has the worker deployments that need no look for now, and those that a cycle had no time for.
 	resync resync.Table
 	// running are the groups at work, the late ones of earlier cycles too.
 	running running
-	// absence has the traffic as it was seen last, and since when the repository rejects the bot: while the repository
-	// is away, traffic is lowered only from there.
+	// absence has the traffic of each worker deployment as it was seen last: while the repository is away, only that
+	// is lowered. It also has since when the repository rejects the bot.
 	absence absence
 	// last is what was read last, for when the repository is away; nil before the first reading.
 	last *reading
 	// failures are why calls and commits failed, for the next status. No decision depends on them.
 	failures map[resync.Key]*rollout.Problem
-	// refused are the commits that protected branches rejected last, by environment: the same is not pushed again soon.
+	// refused are the commits that protected branches did not take, by environment: the same is not pushed again soon.
 	refused map[string]refusal
 	// pauses are those of environments whose commits failed, and of the repository where it could not be read.
 	pauses backoffs
-	// rootFiles are what was compared last.
+	// rootFiles are the kustomization.yaml of outputs that were found to be right.
 	rootFiles compose.RootFiles
 	// rested is how often memory was given back to the system.
 	rested int
@@ -82,19 +83,20 @@ const MaxTries = 8
 //   - due finds those that need a look: their files changed in Git, their traffic changed in Temporal, their time
 //     came, or they are in the middle of a rollout. It groups them by environment and Temporal namespace.
 //   - assess observes Temporal, metrics and pods, and decides by the spec, the record and the policies, all groups
-//     concurrently. It lowers traffic at once, and has Temporal delete versions that Git, as it was read, does not
-//     need any more.
+//     concurrently. It lowers traffic at once, and has Temporal delete versions whose scale-down is in Git, which it
+//     refuses while they are in use.
 //   - commit writes record, manifests and status, with one commit for each environment: what all of its groups decided
 //     that are done, late ones of earlier cycles too.
 //   - raise moves traffic up. It starts gates, which are workflows that test a version, and batch jobs, which signal,
-//     move or end the workflows of one.
+//     move or end the workflows of a version.
 //
 // Lowering comes before the commit: the version that gets the traffic back is still in Git and still runs, and a broken
 // build must not keep its traffic while Git is slow. Where the commit then fails, or the bot dies, the next cycle sees
-// in Temporal that traffic is lower, and that the bot itself lowered it (docs/decisions/0004), and records it. Raising
-// comes after the commit, so that traffic never rises to what Git does not show. Where a raise does not follow its
-// commit, because a call failed, what was observed grew too old or the bot died, Git is ahead of Temporal. The next
-// cycle decides on new observations whether to raise, or to record what Temporal has.
+// in Temporal that traffic is lower, just where the bot's own lowering leaves it, and records that
+// (docs/decisions/0004). Raising comes after the commit, so that traffic never rises to what Git does not show. Where a
+// raise does not follow its commit, because a call failed, what was observed grew too old or the bot died, Git
+// is ahead of Temporal. The next cycle decides on new observations: it raises if all still holds, else it records what
+// Temporal has.
 //
 // A cycle waits for its groups, and for its raises, no longer than Groups says: 5 seconds in the bot. Where the calls
 // of a Temporal namespace hang, the cycle goes on with the other groups and commits what they decided. The late group
@@ -102,7 +104,8 @@ const MaxTries = 8
 // Until its end, about a minute later at most, its worker deployments are in no other group.
 //
 // While the repository cannot be read, survey fails, and lowers traffic by what was read last (blind.go). A commit that
-// fails pauses the commits and raises of its environment for some seconds; its traffic is lowered all the same.
+// fails, or a branch that can't be read again, pauses the commits and raises of its environment for some seconds; its
+// traffic is lowered all the same.
 //
 // A fact that decisions see is read in assess, and handed to them in a rollout.Snapshot: rules and policies read
 // nothing by themselves. A condition for a raise belongs in the decision, before the commit: in internal/plan where it
@@ -140,11 +143,12 @@ func (r *Reconciler) Cycle(ctx context.Context) (Report, error) {
 func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, a assessed,
 	report *Report) (newest reading, err error) {
 	report.merge(a, r)
-	if a.incomplete || r.pauses.has(a.environment, r.Now()) { // traffic was lowered, the rest is decided later
+	// Where commits may be proposed, one has to be about all groups of its environment: it waits for late ones.
+	if a.incomplete || r.pauses.has(a.environment, r.Now()) { // traffic was lowered, all else is decided again later
 		report.note(a.decisions...)
 		return tip, nil
 	}
-	r.served(a)
+	r.served(a) // of those that wait for a turn, others come first now
 	defer func() { r.pauses.note(a.environment, r.Now(), err) }()
 	for try := range MaxTries {
 		if ctx.Err() != nil {
@@ -169,7 +173,7 @@ func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, a assessed
 		case err == nil:
 			r.propose(ctx, env, committed, report)
 			return tip, nil
-		case errors.Is(err, errProposed): // on a protected branch the commit waits in a pull request, and all with it
+		case errors.Is(err, errProposed): // the branch is protected: all waits until a pull request is merged
 			return tip, nil
 		case !errors.Is(err, rollout.ErrMoved):
 			return tip, err
