@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
@@ -212,8 +211,7 @@ func (r *Reconciler) group(env rollout.EnvironmentWorld, snapshots []rollout.Sna
 func keyOfGroup(s rollout.Snapshot, hash resync.ConnectionHash) groupKey {
 	key := groupKey{environment: s.Environment.Name}
 	if conn := plan.ConnectionOf(s); conn != nil {
-		// The text is a part of the whole file that it was read from.
-		key.connection, key.namespace = hash(conn), strings.Clone(plan.TemporalNamespace(s))
+		key.connection, key.namespace = hash(conn), plan.TemporalNamespace(s)
 	}
 	return key
 }
