@@ -119,18 +119,18 @@ func (f *filer) writeVersion(w rollout.VersionWrite) error {
 		f.removeVersion(w.BuildID)
 		return nil
 	}
-	at := slices.IndexFunc(f.versions, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == w.BuildID })
-	if at < 0 {
+	v := rollout.FindVersion(f.versions, w.BuildID)
+	if v == nil {
 		return fmt.Errorf("%s: not in the record", w.Op)
 	}
-	hashes, err := f.versionFiles(w, f.versions[at])
+	hashes, err := f.versionFiles(w, *v)
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.Op, err)
 	}
-	if err := f.writeResources(w, f.versions[at].Deployment, hashes); err != nil {
+	if err := f.writeResources(w, v.Deployment, hashes); err != nil {
 		return fmt.Errorf("%s: %w", w.Op, err)
 	}
-	f.versions[at].Files = hashes
+	v.Files = hashes
 	return nil
 }
 
@@ -279,13 +279,8 @@ func (f *filer) removeRecord() error {
 
 // recordedFiles are the files of a version as they were recorded before this plan.
 func (f *filer) recordedFiles(buildID string) map[string]string {
-	if f.record.Routing == nil {
-		return nil
-	}
-	for _, v := range f.record.Routing.Spec.Versions {
-		if v.BuildID == buildID {
-			return v.Files
-		}
+	if v := rollout.FindVersion(f.record.Versions(), buildID); v != nil {
+		return v.Files
 	}
 	return nil
 }

@@ -42,10 +42,7 @@ func sameTemplate(a, b *templateAt) bool {
 
 // recordedResource is what a record has of a template: by the newest version with an object of it.
 func recordedResource(s *rollout.Snapshot, template string) (path, hash string) {
-	if s.Record.Routing == nil {
-		return "", ""
-	}
-	for _, v := range slices.Backward(s.Record.Routing.Spec.Versions) {
+	for _, v := range slices.Backward(s.Record.Versions()) {
 		for _, r := range v.Resources {
 			if r.Template == template {
 				return r.Path, r.Hash

@@ -242,10 +242,7 @@ func addResource(s *rollout.Snapshot, t *templateAt) {
 
 // hasResource reports whether a version has an object of a template of this name.
 func hasResource(s *rollout.Snapshot, template string) bool {
-	if s.Record.Routing == nil {
-		return false
-	}
-	return slices.ContainsFunc(s.Record.Routing.Spec.Versions, func(v v1alpha1.RecordedVersion) bool {
+	return slices.ContainsFunc(s.Record.Versions(), func(v v1alpha1.RecordedVersion) bool {
 		return slices.ContainsFunc(v.Resources, func(r v1alpha1.RecordedResource) bool {
 			return r.Template == template
 		})

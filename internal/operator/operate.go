@@ -142,7 +142,7 @@ func Retry(s rollout.Snapshot, _ Person, build string) (Change, error) {
 		}
 		return b.BuildID == build
 	})
-	ver := versionOf(rec, build)
+	ver := rollout.FindVersion(rec.Versions, build)
 	switch {
 	case ver == nil && len(lifted) == 0 && !given:
 		out := unchanged(rec, "the spec asks for %s, which the bot has not seen yet: it starts at its first gate and "+
@@ -203,15 +203,6 @@ func lastAttempt(rec v1alpha1.RoutingSpec, ver *v1alpha1.RecordedVersion) int {
 // routed reports whether a build shall have traffic.
 func routed(rec v1alpha1.RoutingSpec, build string) bool {
 	return rec.Desired.Current == build || rec.Desired.Ramping != nil && rec.Desired.Ramping.BuildID == build
-}
-
-func versionOf(rec v1alpha1.RoutingSpec, build string) *v1alpha1.RecordedVersion {
-	for i := range rec.Versions {
-		if rec.Versions[i].BuildID == build {
-			return &rec.Versions[i]
-		}
-	}
-	return nil
 }
 
 func unknownBuild(s rollout.Snapshot, rec v1alpha1.RoutingSpec, build string) error {

@@ -94,7 +94,7 @@ func RetireVersion(s rollout.Snapshot, p Person, build string) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	ver := versionOf(rec, build)
+	ver := rollout.FindVersion(rec.Versions, build)
 	switch {
 	case ver == nil:
 		return Change{}, unknownBuild(s, rec, build)

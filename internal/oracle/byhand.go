@@ -103,7 +103,7 @@ func (o *oracle) decidedOn(last, current string) bool {
 
 // cameSince: Temporal saw the version current since the basis, and Git did not.
 func (o *oracle) cameSince(id string) bool {
-	v := listedIn(o.s.Observation, id)
+	v := o.s.Observation.Version(id)
 	n := len(o.rec.Promotions)
 	open := n > 0 && o.rec.Promotions[n-1].BuildID == id && o.rec.Promotions[n-1].LeftAt.IsZero()
 	return v != nil && o.rec.Basis != nil && v.BecameCurrentAt.After(o.rec.Basis.CurrentChangedAt.Time) && !open

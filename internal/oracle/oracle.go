@@ -54,21 +54,7 @@ func (o *oracle) check(ok bool, format string, args ...any) {
 }
 
 func (o *oracle) git(id string) *v1alpha1.RecordedVersion {
-	for i := range o.rec.Versions {
-		if o.rec.Versions[i].BuildID == id {
-			return &o.rec.Versions[i]
-		}
-	}
-	return nil
-}
-
-func listedIn(obs rollout.Observation, id string) *rollout.VersionObservation {
-	for i := range obs.Versions {
-		if obs.Versions[i].BuildID == id {
-			return &obs.Versions[i]
-		}
-	}
-	return nil
+	return rollout.FindVersion(o.rec.Versions, id)
 }
 
 // writes: nothing in Temporal is touched that is somebody else's, or could not be read, and nothing without token and
@@ -208,7 +194,7 @@ func (o *oracle) idle(obs rollout.Observation, id string) (ok, gone bool) {
 		before := !p.LeftAt.IsZero() && p.LeftAt.Before(g.CreatedAt.Time) // another version of that name, removed since
 		routed = routed || p.BuildID == id && !before
 	}
-	v := listedIn(obs, id)
+	v := obs.Version(id)
 	if v == nil {
 		n := obs.Unlisted[id]
 		return n.Known && n.N == 0 && (down || !routed), n.Known && n.N == 0 && down
@@ -254,9 +240,7 @@ func (o *oracle) takesAway() {
 		return
 	}
 	for _, was := range o.rec.Versions {
-		stays := slices.ContainsFunc(o.p.Record.Versions, func(v v1alpha1.RecordedVersion) bool {
-			return v.BuildID == was.BuildID
-		})
+		stays := rollout.FindVersion(o.p.Record.Versions, was.BuildID) != nil
 		_, gone := o.twice(was.BuildID)
 		o.check(stays || gone, "forgets %s", was.BuildID)
 	}
@@ -315,7 +299,7 @@ func (o *oracle) evacuates() {
 	obs := o.s.Observation
 	o.check(len(o.p.Batches) <= 1, "starts %d jobs", len(o.p.Batches))
 	for _, b := range o.p.Batches {
-		v := listedIn(obs, b.BuildID)
+		v := obs.Version(b.BuildID)
 		o.check(v != nil && v.OpenPinned.Known && v.OpenPinned.N > 0, "evacuates workflows that were not counted")
 		o.check(part(obs.Routing, b.BuildID) == 0 && obs.Routing.Ramping != b.BuildID, "evacuates what has traffic")
 		o.check(o.p.Target != nil && o.p.Target.BuildID != b.BuildID, "evacuates what is asked for")

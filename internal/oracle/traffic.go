@@ -42,7 +42,7 @@ func part(r rollout.RoutingConfig, id string) float32 {
 func (o *oracle) givesMore(c rollout.RoutingCall) bool {
 	was, is := o.s.Observation.Routing, then(o.s.Observation.Routing, c.Steps)
 	for _, id := range []string{is.Current, is.Ramping} {
-		v := listedIn(o.s.Observation, id)
+		v := o.s.Observation.Version(id)
 		before := v != nil && !v.BecameCurrentAt.IsZero() ||
 			slices.ContainsFunc(o.rec.Promotions, func(p v1alpha1.Promotion) bool { return p.BuildID == id })
 		if id != was.Current && part(is, id) > part(was, id) && (id != is.Current || !before || !o.served(id)) {
@@ -54,7 +54,7 @@ func (o *oracle) givesMore(c rollout.RoutingCall) bool {
 
 // served: each queue of the version was polled lately. If the version is in Git, it is there with its workers.
 func (o *oracle) served(id string) bool {
-	g, v := o.git(id), listedIn(o.s.Observation, id)
+	g, v := o.git(id), o.s.Observation.Version(id)
 	if g != nil && g.Guard != v1alpha1.GuardOn || v == nil || v.QueuesKnown != rollout.Yes || len(v.Queues) == 0 {
 		return false
 	}
@@ -138,7 +138,7 @@ func (o *oracle) countedFirst(was rollout.RoutingConfig, id string) {
 // leavesNothing: each task queue of the current version is served by the one that is raised, or idle, or a person saw
 // it named and said yes. A queue of workflows is idle only where the one that is raised serves another.
 func (o *oracle) leavesNothing(current, id string) {
-	from, to := listedIn(o.s.Observation, current), listedIn(o.s.Observation, id)
+	from, to := o.s.Observation.Version(current), o.s.Observation.Version(id)
 	if from == nil || to == nil {
 		return
 	}
@@ -164,7 +164,7 @@ func (o *oracle) leavesNothing(current, id string) {
 
 // alone: no unversioned worker is on any of the version's queues.
 func (o *oracle) alone(id string) bool {
-	v := listedIn(o.s.Observation, id)
+	v := o.s.Observation.Version(id)
 	return v != nil && !slices.ContainsFunc(v.Queues, func(q rollout.TaskQueue) bool {
 		return q.Unversioned != rollout.No
 	})
@@ -182,7 +182,7 @@ func (o *oracle) unroutes(is rollout.RoutingConfig) {
 		o.check(false, "unroutes, which was not asked for")
 		return
 	}
-	v := listedIn(obs, obs.Routing.Current)
+	v := obs.Version(obs.Routing.Current)
 	if r.Current == v1alpha1.UnrouteAnyway || v == nil {
 		o.check(v != nil, "unroutes a version that is not listed")
 		return

@@ -111,7 +111,7 @@ func (r *resolver) nextBars(next *v1alpha1.RoutingSpec) {
 			return
 		}
 		next.Bars = append(next.Bars, b)
-		if ver := find(next.Versions, b.BuildID); ver != nil {
+		if ver := rollout.FindVersion(next.Versions, b.BuildID); ver != nil {
 			ver.TurnedBack = max(r.attempt(b.BuildID), 1)
 		}
 	}

@@ -379,7 +379,7 @@ func TestTrafficThatCameAndWent(t *testing.T) {
 		gate(v1alpha1.GateHold)(w.given)
 		w.push("v2")
 		w.run(time.Minute)
-		require.True(t, find(w.routing().Versions, id("v2")).RoutedAt.IsZero())
+		require.True(t, rollout.FindVersion(w.routing().Versions, id("v2")).RoutedAt.IsZero())
 		w.byHand("v2")
 		came := w.server.now
 		w.server.tick(time.Minute)
@@ -389,7 +389,7 @@ func TestTrafficThatCameAndWent(t *testing.T) {
 		w.cycle()
 		require.Equal(t, []string{"v1 promotion", "v2 rollback", "v1"}, w.order())
 		require.Equal(t, v1alpha1.Promotion{BuildID: id("v2"), At: stamp(came), LeftAt: stamp(went), LeftBy: v1alpha1.LeftByRollback}, w.routing().Promotions[1])
-		require.Equal(t, stamp(came), find(w.routing().Versions, id("v2")).RoutedAt)
+		require.Equal(t, stamp(came), rollout.FindVersion(w.routing().Versions, id("v2")).RoutedAt)
 		require.Equal(t, v1alpha1.HoldDrift, w.routing().Hold.Kind, "a person went back to v1")
 		require.Equal(t, "ManualHold", w.reason())
 		w.run(15 * time.Minute) // until v2 has drained, which is told once
@@ -420,7 +420,7 @@ func TestTrafficThatCameAndWent(t *testing.T) {
 		w.server.tick(time.Minute)
 		require.NoError(t, w.server.move(rollout.RoutingStep{Kind: rollout.ClearRamp}))
 		w.cycle()
-		require.Equal(t, stamp(came), find(w.routing().Versions, id("v2")).RoutedAt)
+		require.Equal(t, stamp(came), rollout.FindVersion(w.routing().Versions, id("v2")).RoutedAt)
 		require.Equal(t, []string{"v1"}, w.order())
 	})
 	t.Run("a change that is under way", func(t *testing.T) {

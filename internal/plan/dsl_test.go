@@ -120,7 +120,9 @@ func all(changes ...change) change {
 	}
 }
 
-func (g *given) version(tag string) *v1alpha1.RecordedVersion  { return find(g.rec.Versions, id(tag)) }
+func (g *given) version(tag string) *v1alpha1.RecordedVersion {
+	return rollout.FindVersion(g.rec.Versions, id(tag))
+}
 func (g *given) listed(tag string) *rollout.VersionObservation { return g.Observation.Version(id(tag)) }
 
 // asks pushes a spec with another image; the record does not know it yet.

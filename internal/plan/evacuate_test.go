@@ -111,7 +111,7 @@ func evacuated(s rollout.Snapshot, p rollout.Plan) []string {
 		out = append(out, fmt.Sprintf("start %s%s%s of %d", b.Job.Stage, after(" to ", b.Job.Target), after(" ", b.Job.Signal), b.Job.Open))
 	}
 	if p.Record != nil {
-		for _, e := range find(p.Record.Versions, id("v1")).Evacuations {
+		for _, e := range rollout.FindVersion(p.Record.Versions, id("v1")).Evacuations {
 			text := fmt.Sprintf("%s %s", e.Stage, e.State)
 			if e.Total > 0 || e.Attempt > 1 {
 				text += fmt.Sprintf(" #%d %d/%d/%d", e.Attempt, e.Done, e.Failed, e.Total)
@@ -273,12 +273,12 @@ func TestNeverEvacuates(t *testing.T) {
 	}
 	was := func(change func(*v1alpha1.RecordedEvacuation)) func(*rollout.Snapshot, *rollout.Plan) {
 		return func(s *rollout.Snapshot, p *rollout.Plan) {
-			change(jobIn(find(s.Record.Routing.Spec.Versions, id("v1")).Evacuations, p.Batches[0].Job.JobID))
+			change(jobIn(rollout.FindVersion(s.Record.Routing.Spec.Versions, id("v1")).Evacuations, p.Batches[0].Job.JobID))
 		}
 	}
 	will := func(change func(*v1alpha1.RecordedEvacuation)) func(*rollout.Snapshot, *rollout.Plan) {
 		return func(_ *rollout.Snapshot, p *rollout.Plan) {
-			change(jobIn(find(p.Record.Versions, id("v1")).Evacuations, p.Batches[0].Job.JobID))
+			change(jobIn(rollout.FindVersion(p.Record.Versions, id("v1")).Evacuations, p.Batches[0].Job.JobID))
 		}
 	}
 	for _, c := range []struct {
@@ -319,7 +319,7 @@ func TestNeverEvacuates(t *testing.T) {
 			s.Record.Routing.Spec.Versions = s.Record.Routing.Spec.Versions[:1]
 		}, "not in Git"},
 		{"target scaled down", move, func(s *rollout.Snapshot, _ *rollout.Plan) {
-			find(s.Record.Routing.Spec.Versions, id("v2")).Guard = v1alpha1.GuardOff
+			rollout.FindVersion(s.Record.Routing.Spec.Versions, id("v2")).Guard = v1alpha1.GuardOff
 		}, "not in Git"},
 		{"target without workers", move, of1("v2", func(v *rollout.VersionObservation) { v.Queues[0].Pollers.Count = 0 }), "no fresh poller"},
 		{"target with old pollers", move, of1("v2", func(v *rollout.VersionObservation) { v.Queues[0].Pollers.LastAccess = ago(91 * time.Second) }), "no fresh poller"},
@@ -411,7 +411,7 @@ func TestStagesAreReviewed(t *testing.T) {
 			plan := decide(t, s, c.judge)
 			require.Empty(t, cmp.Diff(c.want, evacuated(s, plan)))
 			var entry v1alpha1.RecordedEvacuation
-			for _, e := range find(plan.Record.Versions, id("v1")).Evacuations {
+			for _, e := range rollout.FindVersion(plan.Record.Versions, id("v1")).Evacuations {
 				if e.Stage == move {
 					entry = e
 				}
@@ -444,7 +444,7 @@ func TestRaisesAreReviewedBeforeStages(t *testing.T) {
 		g.Observation.Batches.Jobs = []rollout.BatchJob{{JobID: rollout.EvacuationJobID(g.Deployment, id("v0"), e), State: rollout.BatchMissing}}
 		g.Observation.Batches.OthersRun = rollout.No
 	}), allowed)
-	require.Equal(t, v1alpha1.EvacuationProposed, find(plan.Record.Versions, id("v0")).Evacuations[0].State)
+	require.Equal(t, v1alpha1.EvacuationProposed, rollout.FindVersion(plan.Record.Versions, id("v0")).Evacuations[0].State)
 	require.Equal(t, rollout.ReviewedRaise(*plan.Record.Proposal), plan.Review.Proposal)
 	require.NotNil(t, plan.Review.Desired)
 }

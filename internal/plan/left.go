@@ -48,7 +48,8 @@ func (v *view) mayBeLeft(versions []v1alpha1.RecordedVersion, removed []v1alpha1
 		}
 	}
 	for _, x := range removed {
-		if find(versions, x.BuildID) == nil && v.obs.Version(x.BuildID) != nil && v.actual.Share(x.BuildID) == 0 {
+		if rollout.FindVersion(versions, x.BuildID) == nil && v.obs.Version(x.BuildID) != nil &&
+			v.actual.Share(x.BuildID) == 0 {
 			out = append(out, v1alpha1.LeftBehind{BuildID: x.BuildID, Deployment: x.Deployment, RemovedAt: x.At})
 		}
 	}
@@ -67,7 +68,7 @@ func (r *resolver) shownLeft(next *v1alpha1.RoutingSpec) []v1alpha1.LeftBehind {
 	}
 	return slices.DeleteFunc(r.mayBeLeft(next.Versions, next.Removed), func(l v1alpha1.LeftBehind) bool {
 		from := l.RemovedAt.Time
-		if ver := find(next.Versions, l.BuildID); ver != nil {
+		if ver := rollout.FindVersion(next.Versions, l.BuildID); ver != nil {
 			from = r.leftFrom(ver)
 		}
 		switch r.polledAfter(l.BuildID, from) {

@@ -152,6 +152,6 @@ func TestRemovedVersions(t *testing.T) {
 	require.Equal(t, "0", s.Record.Routing.Spec.Removed[0].BuildID, "the record as it was read stays")
 	old := all(promoted(100*time.Hour), drained("v1", time.Minute), removed(time.Hour), unlisted("v1"))
 	again := decide(t, of(old, asks("v1")), allowed)
-	require.NotNil(t, find(again.Record.Versions, id("v1")))
+	require.NotNil(t, rollout.FindVersion(again.Record.Versions, id("v1")))
 	require.Empty(t, again.Record.Removed)
 }

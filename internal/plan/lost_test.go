@@ -164,7 +164,7 @@ func TestLostVersionIsPutBack(t *testing.T) {
 	plan := decide(t, s, allowed)
 	require.Equal(t, []rollout.VersionWrite{{BuildID: id("v0"), Op: rollout.RestoreFiles, Replicas: replicas(2), Guard: v1alpha1.GuardOn,
 		Blobs: map[string]string{"deployment.yaml": "hash-of-v0"}}}, plan.Versions)
-	require.Equal(t, []v1alpha1.RecordedVersion{*find(s.Record.Routing.Spec.Versions, id("v1")), s.Lost[0]}, plan.Record.Versions)
+	require.Equal(t, []v1alpha1.RecordedVersion{*rollout.FindVersion(s.Record.Routing.Spec.Versions, id("v1")), s.Lost[0]}, plan.Record.Versions)
 	require.Empty(t, plan.Status.UnrecordedVersions)
 	require.Empty(t, decide(t, of(inGit("v0"), up("v0"), drains("v0")), allowed).Versions)
 

@@ -124,7 +124,9 @@ func (n *never) routing() v1alpha1.RoutingSpec {
 	return v1alpha1.RoutingSpec{}
 }
 
-func (n *never) recorded(id string) *v1alpha1.RecordedVersion { return find(n.routing().Versions, id) }
+func (n *never) recorded(id string) *v1alpha1.RecordedVersion {
+	return rollout.FindVersion(n.routing().Versions, id)
+}
 
 // promoted reports whether the version was current by Git's promotion order.
 func (n *never) promoted(id string) bool { return lastPromotion(n.routing().Promotions, id) >= 0 }

@@ -76,7 +76,7 @@ func removalCases() []spoilt {
 	return []spoilt{
 		{"only its guard goes", old, func(s *rollout.Snapshot, p *rollout.Plan) { s.FirstRead, p.Versions[0].Replicas = nil, replicas(2) }, "no second read"},
 		{"its guard is off, and its workers go", old, func(s *rollout.Snapshot, _ *rollout.Plan) {
-			s.FirstRead, find(s.Record.Routing.Spec.Versions, id("v1")).Guard = nil, v1alpha1.GuardOff
+			s.FirstRead, rollout.FindVersion(s.Record.Routing.Spec.Versions, id("v1")).Guard = nil, v1alpha1.GuardOff
 		}, "no second read"},
 		{"created at 0", all(asks("v2"), askedFor(replicas(0))), unspoilt, ""},
 		{"files of a retired one come back", all(down, missing("v1")), func(s *rollout.Snapshot, _ *rollout.Plan) { s.FirstRead = nil }, ""},
@@ -220,7 +220,7 @@ func callCases() []spoilt {
 }
 
 func inRecordOf(tag string, change func(*v1alpha1.RecordedVersion)) func(*rollout.Snapshot, *rollout.Plan) {
-	return records(func(r *v1alpha1.RoutingSpec) { change(find(r.Versions, id(tag))) })
+	return records(func(r *v1alpha1.RoutingSpec) { change(rollout.FindVersion(r.Versions, id(tag))) })
 }
 
 // poolCases raise a version that may lack some of its workers.

@@ -91,7 +91,7 @@ func (n *never) takes(b rollout.BatchStart) {
 func (n *never) recordedJob(b rollout.BatchStart) {
 	var to *v1alpha1.RecordedEvacuation
 	if n.p.Record != nil {
-		if ver := find(n.p.Record.Versions, b.BuildID); ver != nil {
+		if ver := rollout.FindVersion(n.p.Record.Versions, b.BuildID); ver != nil {
 			to = jobIn(ver.Evacuations, b.Job.JobID)
 		}
 	}

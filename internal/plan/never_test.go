@@ -29,7 +29,9 @@ func TestNever(t *testing.T) {
 		return both(func(o *rollout.Observation) { change(o.Version(id("v2"))) })
 	}
 	inRecord := func(tag string, change func(*v1alpha1.RecordedVersion)) func(*rollout.Snapshot, *rollout.Plan) {
-		return func(s *rollout.Snapshot, _ *rollout.Plan) { change(find(s.Record.Routing.Spec.Versions, id(tag))) }
+		return func(s *rollout.Snapshot, _ *rollout.Plan) {
+			change(rollout.FindVersion(s.Record.Routing.Spec.Versions, id(tag)))
+		}
 	}
 	steps := func(steps ...rollout.RoutingStep) func(*rollout.Snapshot, *rollout.Plan) {
 		return func(_ *rollout.Snapshot, p *rollout.Plan) {

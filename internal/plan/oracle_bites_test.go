@@ -395,7 +395,7 @@ func objectsSpoilt() []spoilt {
 	old := all(promoted(100*time.Hour), drained("v1", 90*time.Hour), carries("v1", "pdb"))
 	has := all(templates(tmpl("pdb")), carries("v1", "pdb"))
 	next := func(change func(*v1alpha1.RecordedVersion)) func(*rollout.Snapshot, *rollout.Plan) {
-		return planned(func(p *rollout.Plan) { change(find(p.Record.Versions, id("v1"))) })
+		return planned(func(p *rollout.Plan) { change(rollout.FindVersion(p.Record.Versions, id("v1"))) })
 	}
 	carried := func(name string, scales bool) func(*v1alpha1.RecordedVersion) {
 		return func(r *v1alpha1.RecordedVersion) {
@@ -409,8 +409,8 @@ func objectsSpoilt() []spoilt {
 		{"objects: kept at a scale-down", old, next(carried("pdb", false)), keeps},
 		{"objects: kept at 1", old, next(func(r *v1alpha1.RecordedVersion) { carried("pdb", false)(r); r.Replicas = replicas(1) }), ""},
 		{"objects: kept after a scale-down", all(old, scaledDown("v1", 80*time.Hour), noPollers("v1")), next(carried("pdb", false)), ""},
-		{"objects: a scaler of a new version", asks("v2"), planned(func(p *rollout.Plan) { carried("hpa", true)(find(p.Record.Versions, id("v2"))) }), both},
-		{"objects: no scaler of a new version", asks("v2"), planned(func(p *rollout.Plan) { carried("pdb", false)(find(p.Record.Versions, id("v2"))) }), ""},
+		{"objects: a scaler of a new version", asks("v2"), planned(func(p *rollout.Plan) { carried("hpa", true)(rollout.FindVersion(p.Record.Versions, id("v2"))) }), both},
+		{"objects: no scaler of a new version", asks("v2"), planned(func(p *rollout.Plan) { carried("pdb", false)(rollout.FindVersion(p.Record.Versions, id("v2"))) }), ""},
 		{"objects: a scaler that comes", none, next(carried("hpa", true)), "gets a scaler while it runs"},
 		{"objects: a scaler that comes, of no template", templates(toAll("pdb")), next(carried("hpa", true)), "gets a scaler while it runs"},
 		{"objects: a scaler that comes to all", templates(toAll("hpa")), next(carried("hpa", true)), ""},

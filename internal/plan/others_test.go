@@ -307,7 +307,7 @@ func TestManifests(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := decide(t, of(c.given), c.judge)
 			require.Equal(t, c.writes, p.Versions)
-			require.Equal(t, c.hash, find(p.Record.Versions, id("v1")).Files["deployment.yaml"])
+			require.Equal(t, c.hash, rollout.FindVersion(p.Record.Versions, id("v1")).Files["deployment.yaml"])
 		})
 	}
 }

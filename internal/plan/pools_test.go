@@ -99,7 +99,9 @@ func TestPoolsLiveWithTheirVersion(t *testing.T) {
 			g.version("v1").Pools = []v1alpha1.RecordedPool{{Name: "activities", Deployment: "checkout-v1-activities", Replicas: n}}
 		}
 	}
-	pools := func(p rollout.Plan) []v1alpha1.RecordedPool { return find(p.Record.Versions, id("v1")).Pools }
+	pools := func(p rollout.Plan) []v1alpha1.RecordedPool {
+		return rollout.FindVersion(p.Record.Versions, id("v1")).Pools
+	}
 	down := decide(t, twice(of(promoted(100*time.Hour), drained("v1", 90*time.Hour), with(replicas(4)))), allowed)
 	require.Equal(t, replicas(0), pools(down)[0].Replicas)
 	require.Equal(t, v1alpha1.GuardOff, down.Versions[0].Guard)

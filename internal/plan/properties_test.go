@@ -374,7 +374,7 @@ func editAnything(t *rapid.T, w *world) {
 			r.Retire = &v1alpha1.Retire{Current: rapid.SampledFrom([]v1alpha1.RetireCurrent{v1alpha1.KeepCurrent, v1alpha1.UnrouteProven,
 				v1alpha1.UnrouteAnyway}).Draw(t, "current"), By: "ada", At: stamp(w.server.now)}
 		case "retire one":
-			if ver := find(r.Versions, id(tag(t))); ver != nil {
+			if ver := rollout.FindVersion(r.Versions, id(tag(t))); ver != nil {
 				ver.Retire = &v1alpha1.Asked{By: "ada", At: stamp(w.server.now)}
 			}
 		case "unretire":

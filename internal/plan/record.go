@@ -245,7 +245,7 @@ func (r *resolver) nextVersions(next *v1alpha1.RoutingSpec, plan *rollout.Plan) 
 		return writes[id]
 	}
 	for _, a := range r.taken {
-		ver := find(next.Versions, a.BuildID)
+		ver := rollout.FindVersion(next.Versions, a.BuildID)
 		switch a.Kind {
 		case rollout.CreateVersion:
 			next.Versions = append(next.Versions, r.newVersion(a))
@@ -283,7 +283,7 @@ func (r *resolver) nextVersions(next *v1alpha1.RoutingSpec, plan *rollout.Plan) 
 		r.nextResources(next, a, write)
 	}
 	for _, id := range sortedKeys(writes) {
-		if ver := find(next.Versions, id); ver != nil {
+		if ver := rollout.FindVersion(next.Versions, id); ver != nil {
 			writes[id].Pools = ver.Pools
 		}
 		plan.Versions = append(plan.Versions, *writes[id])
@@ -323,7 +323,7 @@ func (r *resolver) newVersion(a rollout.Action) v1alpha1.RecordedVersion {
 // stamp notes attempts, and when a version was first given traffic.
 func (r *resolver) stamp(next *v1alpha1.RoutingSpec) {
 	if r.target != nil && next.Target != nil {
-		if ver := find(next.Versions, next.Target.BuildID); ver != nil {
+		if ver := rollout.FindVersion(next.Versions, next.Target.BuildID); ver != nil {
 			ver.Attempts = next.Target.Attempt
 		}
 	}
@@ -335,7 +335,7 @@ func (r *resolver) stamp(next *v1alpha1.RoutingSpec) {
 		ids = append(ids, move.BuildID)
 	}
 	for _, id := range ids {
-		if ver := find(next.Versions, id); ver != nil && ver.RoutedAt.IsZero() {
+		if ver := rollout.FindVersion(next.Versions, id); ver != nil && ver.RoutedAt.IsZero() {
 			ver.RoutedAt = v1alpha1.NewTime(r.now)
 		}
 	}
@@ -353,15 +353,6 @@ func withoutRemoved(removed []v1alpha1.RemovedVersion, buildID string) []v1alpha
 	return slices.DeleteFunc(slices.Clone(removed), func(x v1alpha1.RemovedVersion) bool {
 		return x.BuildID == buildID
 	})
-}
-
-func find(versions []v1alpha1.RecordedVersion, id string) *v1alpha1.RecordedVersion {
-	for i := range versions {
-		if versions[i].BuildID == id {
-			return &versions[i]
-		}
-	}
-	return nil
 }
 
 func (r *resolver) nextSetAside(next *v1alpha1.RoutingSpec) {

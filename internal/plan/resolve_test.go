@@ -87,7 +87,7 @@ func TestBarWins(t *testing.T) {
 	require.Equal(t, v1alpha1.Bar{BuildID: id("v2"), TemplateHash: hash("v2"), By: "some.rule", Reason: "says so", At: stamp(noon)}, p.Record.Bars[0])
 	require.Equal(t, map[string]string{id("v2"): "1 says so"}, p.Lower.TurnedBack)
 	require.Equal(t, "RolloutComplete", p.Status.Conditions[0].Reason, "v1, which the spec asks for, is current")
-	require.Equal(t, 1, find(p.Record.Versions, id("v2")).TurnedBack)
+	require.Equal(t, 1, rollout.FindVersion(p.Record.Versions, id("v2")).TurnedBack)
 
 	p = decide(t, of(rampsAt(10, time.Minute), barsBuild("v2")), allowed)
 	require.Empty(t, p.Lower.TurnedBack, "it is written down already")
@@ -201,7 +201,7 @@ func TestCustomBuildID(t *testing.T) {
 	}
 	s := of(custom("v1"), asks("v2"))
 	p := decide(t, s, allowed)
-	require.Equal(t, v1alpha1.BuildIDCustom, find(p.Record.Versions, id("v1")).BuildIDFrom, "so that its template is not taken for the build ID's")
+	require.Equal(t, v1alpha1.BuildIDCustom, rollout.FindVersion(p.Record.Versions, id("v1")).BuildIDFrom, "so that its template is not taken for the build ID's")
 	require.Equal(t, 2, p.Target.Attempt, "its gate starts over")
 	require.Equal(t, []rollout.VersionWrite{{BuildID: id("v1"), Op: rollout.RenderVersion, Replicas: replicas(2), Guard: v1alpha1.GuardOn}}, p.Versions)
 }

@@ -143,7 +143,7 @@ func resourcesUnready(v *view) (outcome, bool) {
 // nextResources writes down what an action does to a version's objects. One that is scaled down loses them anyway.
 func (r *resolver) nextResources(next *v1alpha1.RoutingSpec, a rollout.Action,
 	write func(string, rollout.WriteOp) *rollout.VersionWrite) {
-	ver := find(next.Versions, a.BuildID)
+	ver := rollout.FindVersion(next.Versions, a.BuildID)
 	scaledDown := slices.ContainsFunc(r.taken, func(o rollout.Action) bool {
 		return o.Kind == rollout.ScaleDown && o.BuildID == a.BuildID
 	})

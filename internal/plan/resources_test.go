@@ -211,7 +211,7 @@ func TestResourcesInTheRecord(t *testing.T) {
 			at := slices.IndexFunc(p.Versions, func(w rollout.VersionWrite) bool { return w.BuildID == id(c.tag) })
 			require.GreaterOrEqual(t, at, 0)
 			require.Empty(t, cmp.Diff(c.write, p.Versions[at]))
-			ver := find(p.Record.Versions, id(c.tag))
+			ver := rollout.FindVersion(p.Record.Versions, id(c.tag))
 			require.Equal(t, c.have, ver.Resources)
 			require.ElementsMatch(t, c.files, sortedKeys(ver.Files))
 			require.Equal(t, c.write.Replicas, ver.Replicas)

@@ -256,7 +256,7 @@ func TestAskedIsForgotten(t *testing.T) {
 			s := of(all(promoted(time.Minute), wanted, func(g *given) {
 				g.version("v1").Retire = &v1alpha1.Asked{By: "ada", At: stamp(noon)}
 			}))
-			require.Nil(t, find(decide(t, s, allowed).Record.Versions, id("v1")).Retire)
+			require.Nil(t, rollout.FindVersion(decide(t, s, allowed).Record.Versions, id("v1")).Retire)
 		})
 	}
 }

@@ -129,7 +129,7 @@ func TestEditWithAGate(t *testing.T) {
 // TestEvacuationIsWrittenDown: of jobs that ended, and of what a person has to answer.
 func TestEvacuationIsWrittenDown(t *testing.T) {
 	p := decide(t, of(stays(3), inRecord(v1alpha1.EvacuateBySignal, v1alpha1.EvacuationRunning), job(v1alpha1.EvacuateBySignal, rollout.BatchCompleted)), allowed)
-	require.Equal(t, stamp(ago(time.Minute)), find(p.Record.Versions, id("v1")).Evacuations[0].EndedAt)
+	require.Equal(t, stamp(ago(time.Minute)), rollout.FindVersion(p.Record.Versions, id("v1")).Evacuations[0].EndedAt)
 
 	unasked := func(e *v1alpha1.RecordedEvacuation) { e.ProposedAt = v1alpha1.Time{} }
 	s := of(stays(3), inRecord(v1alpha1.EvacuateBySignal, v1alpha1.EvacuationFailed, unasked), inRecord(v1alpha1.EvacuateByMove, v1alpha1.EvacuationProposed))

@@ -47,7 +47,7 @@ func (r *resolver) status(plan *rollout.Plan) {
 			Name: ref.Name}
 	}
 	for _, o := range r.obs.Versions {
-		if find(plan.Record.Versions, o.BuildID) == nil {
+		if rollout.FindVersion(plan.Record.Versions, o.BuildID) == nil {
 			st.UnrecordedVersions = append(st.UnrecordedVersions, o.BuildID)
 		}
 	}

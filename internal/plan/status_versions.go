@@ -27,7 +27,7 @@ func (r *resolver) shownVersions(st *v1alpha1.WorkerDeploymentStatus, recorded [
 			st.DeprecatedVersions = append(st.DeprecatedVersions, r.deprecatedStatus(ver, recorded))
 		}
 	}
-	if ramping != "" && ramping != current && ramping != target && find(recorded, ramping) == nil {
+	if ramping != "" && ramping != current && ramping != target && rollout.FindVersion(recorded, ramping) == nil {
 		st.DeprecatedVersions = append(st.DeprecatedVersions, r.baseStatus(ramping, recorded))
 	}
 	slices.SortFunc(st.DeprecatedVersions, func(a, b v1alpha1.VersionStatus) int {
@@ -51,7 +51,7 @@ func (r *resolver) shownRouting() (current, ramping string) {
 // baseStatus is what the status says of every version.
 func (r *resolver) baseStatus(buildID string, recorded []v1alpha1.RecordedVersion) v1alpha1.VersionStatus {
 	vs := v1alpha1.VersionStatus{BuildID: buildID, Status: string(r.routedStatus(buildID))}
-	if ver := find(recorded, buildID); ver != nil {
+	if ver := rollout.FindVersion(recorded, buildID); ver != nil {
 		vs.Deployment = &v1alpha1.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment",
 			Namespace: r.s.Deployment.Namespace, Name: ver.Deployment}
 	}

@@ -211,7 +211,7 @@ func (t TakenBack) Record(rec v1alpha1.RoutingSpec) v1alpha1.RoutingSpec {
 			return b.BuildID == id && b.TemplateHash == t.Bar.TemplateHash
 		})
 		next.Bars = append(next.Bars, t.Bar)
-		if ver := find(next.Versions, id); ver != nil {
+		if ver := rollout.FindVersion(next.Versions, id); ver != nil {
 			ver.TurnedBack = max(ver.TurnedBack, t.attempt)
 		}
 	}

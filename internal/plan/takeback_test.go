@@ -197,7 +197,7 @@ func TestTakeBackRecord(t *testing.T) {
 			require.NoError(t, err)
 			want := taken.Record(s.Record.Routing.Spec)
 			require.Equal(t, []v1alpha1.Bar{byAda("v2")}, want.Bars)
-			require.Equal(t, 1, find(want.Versions, id("v2")).TurnedBack)
+			require.Equal(t, 1, rollout.FindVersion(want.Versions, id("v2")).TurnedBack)
 			require.Equal(t, v1alpha1.DesiredRouting{Current: id("v1")}, want.Desired)
 			require.Equal(t, want.Desired, *want.Decided)
 			last := want.Promotions[len(want.Promotions)-1]

@@ -124,7 +124,7 @@ func TestUpdateCredentialsMeanwhile(t *testing.T) {
 		require.Equal(t, rollout.ReconnectVersion, w.Op)
 	}
 	require.Len(t, p.Versions, 2)
-	require.Equal(t, "old", find(p.Record.Versions, id("v2")).TemplateHash)
+	require.Equal(t, "old", rollout.FindVersion(p.Record.Versions, id("v2")).TemplateHash)
 	p = decide(t, of(promoted(48*time.Hour), anotherTemplate, recorded, rotates), allowed)
 	require.Equal(t, []rollout.WriteOp{rollout.ReconnectVersion, rollout.RenderVersion}, ops(p), "once written anew, it has the connection too")
 }

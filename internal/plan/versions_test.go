@@ -43,10 +43,10 @@ func TestVersionsInTheRecord(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := twice(of(c.given))
-			want := *find(cloneRecord(s.Record.Routing.Spec).Versions, id(c.tag))
+			want := *rollout.FindVersion(cloneRecord(s.Record.Routing.Spec).Versions, id(c.tag))
 			c.change(&want)
 			p := decide(t, s, allowed)
-			if diff := cmp.Diff(want, *find(p.Record.Versions, id(c.tag))); diff != "" {
+			if diff := cmp.Diff(want, *rollout.FindVersion(p.Record.Versions, id(c.tag))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			op := rollout.WriteOp("")

@@ -136,12 +136,7 @@ func (v *view) takenNames() []string {
 
 // recorded finds a version with files in Git, nil if there is none.
 func (v *view) recorded(buildID string) *v1alpha1.RecordedVersion {
-	for i := range v.rec.Versions {
-		if v.rec.Versions[i].BuildID == buildID {
-			return &v.rec.Versions[i]
-		}
-	}
-	return nil
+	return rollout.FindVersion(v.rec.Versions, buildID)
 }
 
 // retired reports whether Git has the version at 0 replicas with its guard off.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"path"
 	"reflect"
-	"slices"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/report"
@@ -99,12 +98,12 @@ func Deployment(ctx context.Context, in Input) (report.Previewed, error) {
 		before, _ = NewTarget(*in.Before) // what is wrong with it is not the change's
 		out.From = before.BuildID
 		if out.From == "" {
-			out.From, _ = rollout.BuildIDFor(in.Before.Spec.Spec, versions(in.Before.Record))
+			out.From, _ = rollout.BuildIDFor(in.Before.Spec.Spec, in.Before.Record.Versions())
 		}
 	}
 	if usable(in.After) {
 		after, problem = NewTarget(*in.After)
-		out.To, _ = rollout.BuildIDFor(in.After.Spec.Spec, versions(in.After.Record))
+		out.To, _ = rollout.BuildIDFor(in.After.Spec.Spec, in.After.Record.Versions())
 		if problem == nil {
 			out.Files = compare(before, after)
 		}
@@ -123,13 +122,6 @@ func Deployment(ctx context.Context, in Input) (report.Previewed, error) {
 }
 
 func usable(s *rollout.Snapshot) bool { return s != nil && s.Spec != nil && len(s.Problems) == 0 }
-
-func versions(r rollout.Record) []v1alpha1.RecordedVersion {
-	if r.Routing == nil {
-		return nil
-	}
-	return r.Routing.Spec.Versions
-}
 
 // compare pairs the manifests of two versions by their names within the versions' folders.
 func compare(before, after Target) []report.File {
@@ -168,9 +160,7 @@ func kindOf(in Input, p report.Previewed) report.ChangeKind {
 	case retired(in.After) && !retired(in.Before):
 		return report.ChangeRetire
 	}
-	made := slices.ContainsFunc(versions(in.After.Record), func(v v1alpha1.RecordedVersion) bool {
-		return v.BuildID == p.To
-	})
+	made := rollout.FindVersion(in.After.Record.Versions(), p.To) != nil
 	known := in.Before != nil && in.Before.Spec != nil
 	switch {
 	case known && p.From == p.To && len(p.Files) == 0:
@@ -178,7 +168,7 @@ func kindOf(in Input, p report.Previewed) report.ChangeKind {
 		return report.ChangeUpdate
 	case made:
 		return report.ChangeEarlier
-	case len(versions(in.After.Record)) > 0:
+	case len(in.After.Record.Versions()) > 0:
 		return report.ChangeVersion
 	default:
 		return report.ChangeNew

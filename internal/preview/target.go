@@ -83,26 +83,26 @@ func targetPlan(s rollout.Snapshot) rollout.Plan {
 	hash := rollout.TemplateHash(spec)
 	write := rollout.VersionWrite{BuildID: id, Op: rollout.EditVersion, Guard: v1alpha1.GuardOn}
 	taken := slices.Concat(s.TakenNames, rollout.TakenBy(versions))
-	at := slices.IndexFunc(versions, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == id })
+	target := rollout.FindVersion(versions, id)
 	switch {
-	case at < 0:
+	case target == nil:
 		versions = append(versions, v1alpha1.RecordedVersion{BuildID: id, BuildIDFrom: from, TemplateHash: hash,
 			Guard: v1alpha1.GuardOn, Deployment: rollout.DeploymentName(s.Deployment.Name, id, taken)})
-		at = len(versions) - 1
+		target = &versions[len(versions)-1]
 		write.Op = rollout.RenderVersion
-	case versions[at].TemplateHash != hash:
-		versions[at].TemplateHash = hash
+	case target.TemplateHash != hash:
+		target.TemplateHash = hash
 		write.Op = rollout.RenderVersion
-	case versions[at].ConnectionHash != s.Connection.Spec.Hash():
+	case target.ConnectionHash != s.Connection.Spec.Hash():
 		write.Op = rollout.ReconnectVersion
 	}
-	write.Replicas = rollout.ReplicasFor(spec.Replicas, versions[at].Replicas)
-	write.Pools = rollout.PoolSubject{Deployment: s.Deployment.Name, BuildID: id, Have: versions[at].Pools,
+	write.Replicas = rollout.ReplicasFor(spec.Replicas, target.Replicas)
+	write.Pools = rollout.PoolSubject{Deployment: s.Deployment.Name, BuildID: id, Have: target.Pools,
 		Taken: taken}.Pools(spec.Pools)
-	versions[at].Pools = write.Pools
-	write.Resources = targetResources(&s, record, versions[at])
-	versions[at].Resources = rollout.WithResources(versions[at].Resources, write.Resources)
-	if rollout.Scaled(versions[at].Resources) {
+	target.Pools = write.Pools
+	write.Resources = targetResources(&s, record, *target)
+	target.Resources = rollout.WithResources(target.Resources, write.Resources)
+	if rollout.Scaled(target.Resources) {
 		write.Replicas = nil
 	}
 	record.Versions, record.Target = versions, &v1alpha1.RoutingTarget{BuildID: id, TemplateHash: hash}

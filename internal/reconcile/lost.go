@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -62,11 +61,8 @@ func (p *Planner) withLost(ctx context.Context, g *group, seen []rollout.Snapsho
 
 // allRecorded reports whether a record has all versions that Temporal lists.
 func allRecorded(s rollout.Snapshot) bool {
-	var recorded []v1alpha1.RecordedVersion
-	if r := s.Record.Routing; r != nil {
-		recorded = r.Spec.Versions
-	}
+	recorded := s.Record.Versions()
 	return !slices.ContainsFunc(s.Observation.Versions, func(o rollout.VersionObservation) bool {
-		return !slices.ContainsFunc(recorded, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == o.BuildID })
+		return rollout.FindVersion(recorded, o.BuildID) == nil
 	})
 }

@@ -251,14 +251,13 @@ func (r ProposalReport) stages(f *flow, asked rollout.Evacuation) {
 
 // stageState is what became of an earlier stage, by the record; "" where it says nothing.
 func (r ProposalReport) stageState(stage v1alpha1.EvacuationStage, attempt int) v1alpha1.EvacuationState {
-	if r.Snapshot.Record.Routing == nil {
+	v := rollout.FindVersion(r.Snapshot.Record.Versions(), r.Asked.Action.BuildID)
+	if v == nil {
 		return ""
 	}
-	for _, v := range r.Snapshot.Record.Routing.Spec.Versions {
-		for _, e := range v.Evacuations {
-			if v.BuildID == r.Asked.Action.BuildID && e.Stage == stage && e.Attempt == attempt {
-				return e.State
-			}
+	for _, e := range v.Evacuations {
+		if e.Stage == stage && e.Attempt == attempt {
+			return e.State
 		}
 	}
 	return ""

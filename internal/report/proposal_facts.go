@@ -374,9 +374,9 @@ func (r ProposalReport) versions() section {
 	}
 	if rec := r.Snapshot.Record.Routing; rec != nil {
 		lives.setAside = rec.Spec.SetAside
-		for _, v := range slices.Backward(rec.Spec.Versions) {
-			add(lives.of(v))
-		}
+	}
+	for _, v := range slices.Backward(r.Snapshot.Record.Versions()) {
+		add(lives.of(v))
 	}
 	for _, v := range r.Snapshot.Observation.Versions {
 		if !seen[v.BuildID] {

@@ -62,9 +62,7 @@ const Pending = "Pending"
 func NewStatus(s rollout.Snapshot) Status {
 	out := Status{Environment: s.Environment.Name, Name: s.Deployment.String(), SpecPath: s.SpecPath,
 		UnusableTemplates: s.UnusableTemplates()}
-	var versions []v1alpha1.RecordedVersion
 	if r := s.Record.Routing; r != nil {
-		versions = r.Spec.Versions
 		out.Current = r.Spec.Desired.Current
 		if ramp := r.Spec.Desired.Ramping; ramp != nil {
 			out.Ramping, out.RampPercentage = &ramp.BuildID, &ramp.Percentage
@@ -79,7 +77,7 @@ func NewStatus(s rollout.Snapshot) Status {
 	out.asSeen(s)
 	if s.Spec != nil {
 		out.SpecDigest = s.Spec.Digest()
-		out.Target, _ = rollout.BuildIDFor(s.Spec.Spec, versions)
+		out.Target, _ = rollout.BuildIDFor(s.Spec.Spec, s.Record.Versions())
 		out.Step, out.Steps = stepOf(s.Spec.Spec.Rollout, out)
 	}
 	if pods := s.Cluster.Version(out.Target); pods != nil {

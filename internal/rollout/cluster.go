@@ -38,11 +38,7 @@ type VersionDeployments struct {
 
 // ClusterAsk asks for the pods of the versions that have files in Git.
 func (s *Snapshot) ClusterAsk() ClusterAsk {
-	ask := ClusterAsk{Namespace: s.Deployment.Namespace}
-	if s.Record.Routing == nil {
-		return ask
-	}
-	versions := s.Record.Routing.Spec.Versions
+	ask, versions := ClusterAsk{Namespace: s.Deployment.Namespace}, s.Record.Versions()
 	for i, v := range versions {
 		ask.Versions = append(ask.Versions, VersionDeployments{BuildID: v.BuildID,
 			Deployments: TakenBy(versions[i : i+1])})

@@ -82,9 +82,7 @@ func BuildIDFor(spec v1alpha1.WorkerDeploymentSpec,
 	prefix := imagePrefix(spec.Template.FirstImage)
 	for n := 8; ; n += 8 {
 		id := joinBuildID(prefix, hash[:n])
-		if n == len(hash) || !slices.ContainsFunc(recorded, func(v v1alpha1.RecordedVersion) bool {
-			return v.BuildID == id
-		}) {
+		if n == len(hash) || FindVersion(recorded, id) == nil {
 			return id, v1alpha1.BuildIDTemplate
 		}
 	}

@@ -23,10 +23,8 @@ func (r Record) InProgress(of Name) (InProgress, bool) {
 		return out, false
 	}
 	out.BuildID = spec.Desired.Ramping.BuildID
-	for _, v := range spec.Versions {
-		if v.BuildID == out.BuildID {
-			out.Since = v.RoutedAt.Time
-		}
+	if v := FindVersion(spec.Versions, out.BuildID); v != nil {
+		out.Since = v.RoutedAt.Time
 	}
 	// A build that is tried again had traffic before.
 	if t := spec.Target; t != nil && t.BuildID == out.BuildID && !out.Since.IsZero() && t.Since.After(out.Since) {

@@ -50,11 +50,8 @@ func (s *Snapshot) LosesReferences() bool {
 // References lists what the rendered manifests of each recorded version name, in the order of the record. Files are
 // not filled in.
 func (r Record) References() []VersionReferences {
-	if r.Routing == nil {
-		return nil
-	}
 	var out []VersionReferences
-	for _, v := range r.Routing.Spec.Versions {
+	for _, v := range r.Versions() {
 		is := VersionReferences{BuildID: v.BuildID, State: r.statusOf(v.BuildID),
 			ScaledDown: v.Guard == v1alpha1.GuardOff && v.Replicas != nil && *v.Replicas == 0}
 		named := references{}

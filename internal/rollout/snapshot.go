@@ -225,6 +225,24 @@ type Record struct {
 	Files map[string]File `json:"files,omitempty"`
 }
 
+// Versions are those of routing.yaml; none if there is no such file, or it cannot be read.
+func (r Record) Versions() []v1alpha1.RecordedVersion {
+	if r.Routing == nil {
+		return nil
+	}
+	return r.Routing.Spec.Versions
+}
+
+// FindVersion finds a recorded version by its build ID, nil if there is none.
+func FindVersion(versions []v1alpha1.RecordedVersion, buildID string) *v1alpha1.RecordedVersion {
+	for i := range versions {
+		if versions[i].BuildID == buildID {
+			return &versions[i]
+		}
+	}
+	return nil
+}
+
 // File is one file of a record.
 type File struct {
 	// Hash is the Git blob hash, in hex.

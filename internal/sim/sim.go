@@ -164,11 +164,7 @@ func (s *simulation) nextPush() []push {
 
 // target is the build ID that the spec asks for.
 func (s *simulation) target() string {
-	var recorded []v1alpha1.RecordedVersion
-	if r := s.snapshot.Record.Routing; r != nil {
-		recorded = r.Spec.Versions
-	}
-	id, _ := rollout.BuildIDFor(s.snapshot.Spec.Spec, recorded)
+	id, _ := rollout.BuildIDFor(s.snapshot.Spec.Spec, s.snapshot.Record.Versions())
 	return id
 }
 

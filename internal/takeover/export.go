@@ -101,10 +101,8 @@ func (e *exporter) spec() error {
 	if err := e.ownFields(&user.Spec); err != nil {
 		return err
 	}
-	id, _ := rollout.BuildIDFor(s.Spec.Spec, s.Record.Routing.Spec.Versions)
-	if !slices.ContainsFunc(s.Record.Routing.Spec.Versions, func(v v1alpha1.RecordedVersion) bool {
-		return v.BuildID == id
-	}) {
+	id, _ := rollout.BuildIDFor(s.Spec.Spec, s.Record.Versions())
+	if rollout.FindVersion(s.Record.Versions(), id) == nil {
 		return fmt.Errorf("the spec asks for %s, which has no files yet: let the bot make it, or take the change back",
 			id)
 	}
@@ -188,7 +186,7 @@ func (e *exporter) template(t rollout.ResourceTemplate) error {
 	if len(t.Versions) > 0 {
 		e.warn("the controller has no spec.versions of WorkerResourceTemplate %s: each version gets the object", t.Name)
 	}
-	for _, r := range e.s.Record.Routing.Spec.Versions {
+	for _, r := range e.s.Record.Versions() {
 		if !rollout.Scaled(r.Resources) && t.WaitsForNew(r.Replicas) {
 			e.warn("the controller has no spec.applyTo of WorkerResourceTemplate %s: version %s gets the object too",
 				t.Name, r.BuildID)
@@ -222,7 +220,7 @@ func (e *exporter) deployments(owners []rollout.TextFile) error {
 	}
 	owner := map[string]any{"apiVersion": v1alpha1.TemporalAPIVersion, "kind": e.s.Spec.Kind,
 		"name": e.s.Deployment.Name, "uid": uid, "controller": true, "blockOwnerDeletion": true}
-	for _, v := range e.s.Record.Routing.Spec.Versions {
+	for _, v := range e.s.Record.Versions() {
 		if len(v.Pools) > 0 {
 			return fmt.Errorf("version %s has pools, which the controller does not have: wait until it is gone",
 				v.BuildID)

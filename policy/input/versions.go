@@ -1,7 +1,6 @@
 package input
 
 import (
-	"slices"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -50,10 +49,7 @@ func routingOf(s *rollout.Snapshot, obs *rollout.Observation) ast.Value {
 // versionsOf lists the versions that Git knows, in the order of their creation, and then those that only Temporal
 // knows.
 func versionsOf(s *rollout.Snapshot, p *rollout.Proposal, obs *rollout.Observation) ast.Value {
-	var recorded []v1alpha1.RecordedVersion
-	if s.Record.Routing != nil {
-		recorded = s.Record.Routing.Spec.Versions
-	}
+	recorded := s.Record.Versions()
 	terms := make([]*ast.Term, 0, len(recorded)+len(obs.Versions))
 	one := func(buildID string, r *v1alpha1.RecordedVersion) {
 		o := versionOf(obs, buildID)
@@ -68,7 +64,7 @@ func versionsOf(s *rollout.Snapshot, p *rollout.Proposal, obs *rollout.Observati
 	}
 	for i := range obs.Versions {
 		id := obs.Versions[i].BuildID
-		if !slices.ContainsFunc(recorded, func(r v1alpha1.RecordedVersion) bool { return r.BuildID == id }) {
+		if rollout.FindVersion(recorded, id) == nil {
 			one(id, nil)
 		}
 	}

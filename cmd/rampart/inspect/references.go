@@ -69,7 +69,7 @@ func references(ctx context.Context, a *cmdutil.App, name string,
 	if err != nil {
 		return r, a.SayWorldProblems(world, err)
 	}
-	if s.References == nil && s.Record.Routing != nil && len(s.Record.Routing.Spec.Versions) > 0 {
+	if s.References == nil && len(s.Record.Versions()) > 0 {
 		err := fmt.Errorf("what the versions of %s name could not be looked for in the repository", s.Deployment)
 		return r, a.SayWorldProblems(world, err)
 	}

@@ -201,10 +201,7 @@ func completeBuilds(a *cmdutil.App) cobra.CompletionFunc {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
 			for _, s := range found {
-				if s.Record.Routing == nil {
-					continue
-				}
-				for _, v := range s.Record.Routing.Spec.Versions {
+				for _, v := range s.Record.Versions() {
 					out = append(out, v.BuildID)
 				}
 			}

@@ -13,13 +13,10 @@ import (
 
 // waitingScalers warns of templates whose objects the versions that run do not get.
 func waitingScalers(s cmdutil.Specs, d rollout.Snapshot) []v1alpha1.Problem {
-	if d.Record.Routing == nil {
-		return nil
-	}
 	var out []v1alpha1.Problem
 	for _, t := range d.Resources {
 		var without []string
-		for _, r := range d.Record.Routing.Spec.Versions {
+		for _, r := range d.Record.Versions() {
 			if !rollout.Scaled(r.Resources) && t.WaitsForNew(r.Replicas) {
 				without = append(without, r.BuildID)
 			}
