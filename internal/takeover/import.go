@@ -72,6 +72,18 @@ type importer struct {
 	named map[named]place
 }
 
+// fail notes what is wrong with an object, at a field; "": the object.
+func (i *importer) fail(o *object, field, format string, args ...any) {
+	i.problems = append(i.problems, o.problem(field, format, args...))
+}
+
+// warn notes what people should know of an object.
+func (i *importer) warn(o *object, field, format string, args ...any) {
+	p := o.problem(field, format, args...)
+	p.Severity = v1alpha1.Warning
+	i.problems = append(i.problems, p)
+}
+
 // named is an object of the repository: its kind by the newer of its two names.
 type named struct {
 	kind string
@@ -157,13 +169,12 @@ func (i *importer) sort(live []*object) {
 
 func (i *importer) add(list []*object, o *object) []*object {
 	if o.name.Namespace == "" && o.kind != v1alpha1.KindClusterConnection {
-		i.problems = append(i.problems, o.problem("metadata",
-			"it has no namespace: give what kubectl get -o yaml prints"))
+		i.fail(o, "metadata", "it has no namespace: give what kubectl get -o yaml prints")
 		return list
 	}
 	if text(o.value, "metadata", "deletionTimestamp") != "" {
-		i.problems = append(i.problems, o.problem("metadata.deletionTimestamp",
-			"it is being deleted: wait until it is gone, or take its finalizers away, and read again"))
+		i.fail(o, "metadata.deletionTimestamp",
+			"it is being deleted: wait until it is gone, or take its finalizers away, and read again")
 		return list
 	}
 	was := slices.IndexFunc(list, func(other *object) bool {
@@ -173,13 +184,13 @@ func (i *importer) add(list []*object, o *object) []*object {
 	case was < 0:
 		return append(list, o)
 	case list[was].kind == o.kind:
-		i.problems = append(i.problems, o.problem("", "it is there twice, also in line %d of %s: give each object once",
-			list[was].node.Line, list[was].file))
+		i.fail(o, "", "it is there twice, also in line %d of %s: give each object once", list[was].node.Line,
+			list[was].file)
 	case migrated(list[was]) || o.kind == v1alpha1.KindConnection:
 		list[was] = o
 	case !migrated(o) && newKind(o.kind) == v1alpha1.KindWorkerDeployment:
-		i.problems = append(i.problems, o.problem("", "there is a %s too, and the controller did not go on with one "+
-			"of them: let it finish the migration", list[was]))
+		i.fail(o, "", "there is a %s too, and the controller did not go on with one of them: let it finish the "+
+			"migration", list[was])
 	}
 	return list
 }
@@ -198,8 +209,7 @@ func (i *importer) take(o *object) {
 	as := named{newKind(o.kind), o.name}
 	if there, ok := i.named[as]; ok && there.path != i.fileOf(o) {
 		if !same(there.object, d.Object) {
-			i.problems = append(i.problems, o.problem("spec",
-				"it is not what %s has: make the two the same, or take it out of that file", there.path))
+			i.fail(o, "spec", "it is not what %s has: make the two the same, or take it out of that file", there.path)
 		}
 		return
 	}
@@ -211,7 +221,7 @@ func (i *importer) take(o *object) {
 func (i *importer) decode(o *object) (v1alpha1.Document, bool) {
 	data, err := render.YAML(o.source())
 	if err != nil {
-		i.problems = append(i.problems, o.problem("", "%v", err))
+		i.fail(o, "", "%v", err)
 		return v1alpha1.Document{}, false
 	}
 	documents, problems := v1alpha1.Decode(o.file, data)

@@ -18,16 +18,15 @@ func (i *importer) plain(p Plain) {
 		return
 	}
 	if id := text(d.value, "metadata", "labels", rollout.LabelBuildID); id != "" {
-		i.problems = append(i.problems, d.problem("metadata.labels",
-			"it is version %s of a worker deployment: import that", id))
+		i.fail(d, "metadata.labels", "it is version %s of a worker deployment: import that", id)
 		return
 	}
 	spec, env := plainSpec(d)
 	options := map[string]any{"temporalNamespace": cmp.Or(p.TemporalNamespace, env["TEMPORAL_NAMESPACE"]),
 		"connectionRef": map[string]any{"name": cmp.Or(p.Connection, "temporal")}}
 	if options["temporalNamespace"] == "" {
-		i.problems = append(i.problems, d.problem("spec.template.spec.containers[0].env",
-			"it does not say in which Temporal namespace its workers are: say it with --temporal-namespace"))
+		i.fail(d, "spec.template.spec.containers[0].env",
+			"it does not say in which Temporal namespace its workers are: say it with --temporal-namespace")
 		return
 	}
 	spec["workerOptions"] = options
@@ -35,8 +34,7 @@ func (i *importer) plain(p Plain) {
 		kind: v1alpha1.KindTemporalWorkerDeployment, name: d.name,
 		value: map[string]any{"metadata": d.value["metadata"], "spec": spec}}
 	if there, ok := i.named[named{v1alpha1.KindWorkerDeployment, d.name}]; ok && there.path != i.fileOf(as) {
-		i.problems = append(i.problems, d.problem("",
-			"%s has a worker deployment of this name already: there is nothing to import", there.path))
+		i.fail(d, "", "%s has a worker deployment of this name already: there is nothing to import", there.path)
 		return
 	}
 	if !i.plainConnection(as, env["TEMPORAL_ADDRESS"]) {
@@ -176,16 +174,16 @@ func (i *importer) plainConnection(o *object, address string) bool {
 		return true
 	}
 	if address == "" || address == "from elsewhere" {
-		i.problems = append(i.problems, o.problem("", "connection %s is neither among the objects nor in the "+
-			"repository: write one, or name another with --connection", as.name))
+		i.fail(o, "", "connection %s is neither among the objects nor in the repository: write one, or name another "+
+			"with --connection", as.name)
 		return false
 	}
 	c := &object{file: o.file, node: o.node, apiVersion: v1alpha1.TemporalAPIVersion, kind: v1alpha1.KindConnection,
 		name: as.name, value: map[string]any{"spec": map[string]any{"hostPort": address}}}
 	before := len(i.problems)
 	i.take(c)
-	i.problems = append(i.problems, o.warning("", "%s is made from TEMPORAL_ADDRESS alone: if the workers need a "+
-		"certificate or an API key, add its Secret to the connection", i.fileOf(c)))
+	i.warn(o, "", "%s is made from TEMPORAL_ADDRESS alone: if the workers need a "+
+		"certificate or an API key, add its Secret to the connection", i.fileOf(c))
 	return !v1alpha1.HasErrors(i.problems[before:])
 }
 
@@ -202,8 +200,7 @@ func (i *importer) others() {
 		switch {
 		case known || isPlain:
 		case label != "":
-			i.problems = append(i.problems, d.problem("metadata.labels",
-				"its worker deployment %s is not among the objects: read it too", label))
+			i.fail(d, "metadata.labels", "its worker deployment %s is not among the objects: read it too", label)
 		default:
 			i.out.Ignored[d.kind]++
 		}

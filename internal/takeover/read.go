@@ -33,13 +33,6 @@ func (o *object) problem(field, format string, args ...any) v1alpha1.Problem {
 		Message: o.String() + ": " + fmt.Sprintf(format, args...)}
 }
 
-// warning is problem for what people should know.
-func (o *object) warning(field, format string, args ...any) v1alpha1.Problem {
-	p := o.problem(field, format, args...)
-	p.Severity = v1alpha1.Warning
-	return p
-}
-
 // line is where a field is, or else the nearest one above it.
 func (o *object) line(field string) int {
 	at := o.node

@@ -22,8 +22,8 @@ type version struct {
 func (w *worker) version(d *object) {
 	id := text(d.value, "metadata", "labels", rollout.LabelBuildID)
 	if id == "" {
-		w.problems = append(w.problems, d.warning("metadata.labels",
-			"it has no label %s: it is left alone, as the controller does", rollout.LabelBuildID))
+		w.warn(d, "metadata.labels",
+			"it has no label %s: it is left alone, as the controller does", rollout.LabelBuildID)
 		return
 	}
 	if !w.check(d, id) {
@@ -31,13 +31,12 @@ func (w *worker) version(d *object) {
 	}
 	created, err := time.Parse(time.RFC3339, text(d.value, "metadata", "creationTimestamp"))
 	if err != nil {
-		w.problems = append(w.problems, d.problem("metadata.creationTimestamp",
-			"not a time: give what kubectl get -o yaml prints"))
+		w.fail(d, "metadata.creationTimestamp", "not a time: give what kubectl get -o yaml prints")
 		return
 	}
 	manifest, err := json.Marshal(d.manifest())
 	if err != nil {
-		w.problems = append(w.problems, d.problem("", "%v", err))
+		w.fail(d, "", "%v", err)
 		return
 	}
 	replicas, guard := w.replicasOf(d)
@@ -62,21 +61,20 @@ func (w *worker) check(d *object, id string) bool {
 	}
 	switch {
 	case rollout.CleanBuildID(id) != id:
-		w.problems = append(w.problems, d.problem("metadata.labels",
-			"the controller gives no build ID such as %q: want letters, digits and inner -, _ or ., at most 63", id))
+		w.fail(d, "metadata.labels",
+			"the controller gives no build ID such as %q: want letters, digits and inner -, _ or ., at most 63", id)
 	case !same:
-		w.problems = append(w.problems, d.problem("spec.selector",
+		w.fail(d, "spec.selector",
 			"it does not select the two labels of its version, %s=%s and %s=%s: it is not the controller's",
-			rollout.LabelDeploymentName, want[rollout.LabelDeploymentName], rollout.LabelBuildID, id))
+			rollout.LabelDeploymentName, want[rollout.LabelDeploymentName], rollout.LabelBuildID, id)
 	case w.find(id) != nil:
-		w.problems = append(w.problems, d.problem("metadata.labels",
-			"%s has the build ID %s too: delete the one that is not needed", w.find(id).live, id))
+		w.fail(d, "metadata.labels",
+			"%s has the build ID %s too: delete the one that is not needed", w.find(id).live, id)
 	}
 	for _, owner := range objects(d.value, "metadata", "ownerReferences") {
 		if owner["controller"] == true && (newKind(text(owner, "kind")) != v1alpha1.KindWorkerDeployment ||
 			text(owner, "name") != w.name.Name) {
-			w.problems = append(w.problems, d.problem("metadata.ownerReferences", "it is controlled by %s %s",
-				text(owner, "kind"), text(owner, "name")))
+			w.fail(d, "metadata.ownerReferences", "it is controlled by %s %s", text(owner, "kind"), text(owner, "name"))
 		}
 	}
 	w.checkEnv(d, id)
@@ -100,9 +98,9 @@ func (w *worker) checkEnv(d *object, id string) {
 		"TEMPORAL_NAMESPACE": w.spec.Spec.WorkerOptions.TemporalNamespace}
 	for _, name := range slices.Sorted(maps.Keys(identity)) {
 		if want := identity[name]; env[name] != want {
-			w.problems = append(w.problems, d.problem("spec.template.spec.containers[0].env",
+			w.fail(d, "spec.template.spec.containers[0].env",
 				"%s is %q and not %q, as its worker deployment says: its workers poll for another one. "+
-					"Let the controller remove the version first", name, env[name], want))
+					"Let the controller remove the version first", name, env[name], want)
 		}
 	}
 	c := w.connection.Spec
@@ -124,10 +122,10 @@ func (w *worker) checkEnv(d *object, id string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if env[name] != want[name] {
-			w.problems = append(w.problems, d.warning("spec.template.spec",
+			w.warn(d, "spec.template.spec",
 				"its pods reach Temporal in another way than %s says (%s is %q, not %q). They stay as they are until "+
 					"the connection changes", w.connection.Ref().In(w.name.Namespace), strings.Replace(name, "secret",
-					"the Secret of volume "+v1alpha1.TLSVolume, 1), env[name], want[name]))
+					"the Secret of volume "+v1alpha1.TLSVolume, 1), env[name], want[name])
 			return
 		}
 	}
@@ -159,7 +157,7 @@ func (w *worker) templateHash(d *object) string {
 	}
 	var template v1alpha1.PodTemplate
 	if err := json.Unmarshal(raw, &template); err != nil {
-		w.problems = append(w.problems, d.problem("spec.template", "%v", err))
+		w.fail(d, "spec.template", "%v", err)
 	}
 	return rollout.TemplateHash(v1alpha1.WorkerDeploymentSpec{Template: template})
 }

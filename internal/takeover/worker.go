@@ -71,8 +71,8 @@ func (w *worker) readSpec() bool {
 		return true
 	}
 	if !same(there.object, d.Object) {
-		w.problems = append(w.problems, w.problem("spec",
-			"it is not what %s has: make the two the same, or take it out of that file", there.path))
+		w.fail(w.object, "spec",
+			"it is not what %s has: make the two the same, or take it out of that file", there.path)
 		return false
 	}
 	// as it is written there: its template's hash is that of this text
@@ -88,8 +88,8 @@ func (w *worker) findConnection() bool {
 	}
 	there, ok := w.named[as]
 	if !ok {
-		w.problems = append(w.problems, w.problem("spec.workerOptions.connectionRef",
-			"%s is neither among the objects nor in the repository: read it too", ref.In(w.name.Namespace)))
+		w.fail(w.object, "spec.workerOptions.connectionRef",
+			"%s is neither among the objects nor in the repository: read it too", ref.In(w.name.Namespace))
 		return false
 	}
 	w.connection, w.connectionPath = there.object.(*v1alpha1.Connection), there.path
@@ -113,9 +113,9 @@ func (w *worker) target() string {
 	}
 	v := w.find(id)
 	if id == "" || v == nil {
-		w.problems = append(w.problems, w.problem("status.targetVersion",
+		w.fail(w.object, "status.targetVersion",
 			"the version that the spec asks for has no Deployment among the objects: read Deployments too, "+
-				"and if there is none, wait until the controller has made it"))
+				"and if there is none, wait until the controller has made it")
 		return ""
 	}
 	hash := text(v.live.value, "spec", "template", "metadata", "annotations", rollout.AnnotationPodTemplateHash)
@@ -127,9 +127,9 @@ func (w *worker) target() string {
 		}
 		return id
 	}
-	w.problems = append(w.problems, w.problem("spec.template",
+	w.fail(w.object, "spec.template",
 		"it is not the template that %s was made from, and the status is not of this spec: wait until the controller "+
-			"has seen it, and read again", v.live))
+			"has seen it, and read again", v.live)
 	return ""
 }
 
@@ -155,9 +155,8 @@ func (w *worker) find(buildID string) *version {
 func (w *worker) allThere() {
 	missing := func(of map[string]any, field string) {
 		if id := text(of, "buildID"); id != "" && w.find(id) == nil {
-			w.problems = append(w.problems, w.problem(field, "version %s has no Deployment among the objects: read "+
-				"Deployments too. If it is gone, wait until the controller "+
-				"has seen that, and read again", id))
+			w.fail(w.object, field, "version %s has no Deployment among the objects: read Deployments too. If it is "+
+				"gone, wait until the controller has seen that, and read again", id)
 		}
 	}
 	if current, ok := at(w.value, "status", "currentVersion").(map[string]any); ok {
@@ -169,9 +168,9 @@ func (w *worker) allThere() {
 	current, target := text(w.value, "status", "currentVersion", "buildID"),
 		text(w.value, "status", "targetVersion", "buildID")
 	if current != target && target != "" {
-		w.problems = append(w.problems, w.warning("status.targetVersion",
+		w.warn(w.object, "status.targetVersion",
 			"its rollout is in progress (%s): the bot goes on with it by the spec's steps, and runs its gate again",
-			cmp.Or(text(w.value, "status", "targetVersion", "status"), "unknown")))
+			cmp.Or(text(w.value, "status", "targetVersion", "status"), "unknown"))
 	}
 }
 
@@ -196,7 +195,7 @@ func (w *worker) writeRecord(target string) {
 	}
 	changes, err := render.Files(plan, rollout.Record{Dir: plan.Dir})
 	if err != nil {
-		w.problems = append(w.problems, w.problem("", "%v", err))
+		w.fail(w.object, "", "%v", err)
 		return
 	}
 	for _, c := range changes {
