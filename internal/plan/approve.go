@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -127,19 +128,9 @@ func (v *view) rejection() *v1alpha1.Hold {
 		Reason: "closed " + orProposal(r.URL), At: v1alpha1.NewTime(v.now)}
 }
 
-func orPerson(name string) string {
-	if name == "" {
-		return "a person"
-	}
-	return name
-}
+func orPerson(name string) string { return cmp.Or(name, "a person") }
 
-func orProposal(url string) string {
-	if url == "" {
-		return "the proposal"
-	}
-	return url
-}
+func orProposal(url string) string { return cmp.Or(url, "the proposal") }
 
 // undecided reports whether nothing can be said of the proposal now: it waits on, approved or not.
 func (r *resolver) undecided() bool {

@@ -27,12 +27,9 @@ func (v *view) bar(buildID, templateHash string) *v1alpha1.Bar {
 }
 
 func (v *view) recordedBar(buildID, templateHash string) *v1alpha1.Bar {
-	for i := range v.rec.Bars {
-		if b := &v.rec.Bars[i]; b.BuildID == buildID && b.TemplateHash == templateHash {
-			return b
-		}
-	}
-	return nil
+	return find(v.rec.Bars, func(b *v1alpha1.Bar) bool {
+		return b.BuildID == buildID && b.TemplateHash == templateHash
+	})
 }
 
 // templateHash is that of a version whose files are in Git, "" of others.

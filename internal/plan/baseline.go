@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"cmp"
+
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -40,9 +42,4 @@ func baseline(v *view) (outcome, bool) {
 }
 
 // reasonOf says why a count is not known.
-func reasonOf(n rollout.Count) string {
-	if n.Reason == "" {
-		return "they were not asked for"
-	}
-	return n.Reason
-}
+func reasonOf(n rollout.Count) string { return cmp.Or(n.Reason, "they were not asked for") }

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -161,12 +163,7 @@ func describe(c rollout.RoutingConfig) string {
 		rollout.Percent(rollout.AsWritten(c.Percentage)))
 }
 
-func orUnversioned(id string) string {
-	if id == "" {
-		return "unversioned"
-	}
-	return id
-}
+func orUnversioned(id string) string { return cmp.Or(id, "unversioned") }
 
 // manifestDrift lists the files of versions that are not what the bot wrote: changed or missing.
 func (v *view) manifestDrift(r *v1alpha1.RecordedVersion) []rollout.Drift {
@@ -181,11 +178,4 @@ func (v *view) manifestDrift(r *v1alpha1.RecordedVersion) []rollout.Drift {
 	return out
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -104,12 +104,9 @@ func (v *view) stages(r *v1alpha1.RecordedVersion) []rollout.Evacuation {
 
 // running is the stage of a version whose job runs, or is to, by the record; nil for none.
 func running(r *v1alpha1.RecordedVersion) *v1alpha1.RecordedEvacuation {
-	for i := range r.Evacuations {
-		if e := &r.Evacuations[i]; e.State == v1alpha1.EvacuationRunning && authentic(*e) {
-			return e
-		}
-	}
-	return nil
+	return find(r.Evacuations, func(e *v1alpha1.RecordedEvacuation) bool {
+		return e.State == v1alpha1.EvacuationRunning && authentic(*e)
+	})
 }
 
 // authentic reports whether an entry says what the bot writes: what runs or ran was started, and what wants approval
@@ -124,12 +121,9 @@ func authentic(e v1alpha1.RecordedEvacuation) bool {
 
 // entryOf finds the record of a stage, by its job; nil if there is none, or only one that the bot did not write.
 func entryOf(r *v1alpha1.RecordedVersion, jobID string) *v1alpha1.RecordedEvacuation {
-	for i := range r.Evacuations {
-		if e := &r.Evacuations[i]; e.JobID == jobID && authentic(*e) {
-			return e
-		}
-	}
-	return nil
+	return find(r.Evacuations, func(e *v1alpha1.RecordedEvacuation) bool {
+		return e.JobID == jobID && authentic(*e)
+	})
 }
 
 // restarted is the stage of an entry whose job has to be started: the record keeps what it is about, whatever the spec

@@ -158,10 +158,8 @@ func (r *resolver) reviewed(buildID string, list []v1alpha1.RecordedEvacuation) 
 
 // stage finds the entry of a stage, or adds one without a state.
 func stage(list *[]v1alpha1.RecordedEvacuation, s rollout.Evacuation) *v1alpha1.RecordedEvacuation {
-	for i := range *list {
-		if (*list)[i].JobID == s.JobID {
-			return &(*list)[i]
-		}
+	if e := jobIn(*list, s.JobID); e != nil {
+		return e
 	}
 	*list = append(*list, v1alpha1.RecordedEvacuation{Stage: s.Stage, Attempt: s.Attempt,
 		Since: v1alpha1.NewTime(s.Since), Target: s.Target, Signal: s.Signal, JobID: s.JobID})

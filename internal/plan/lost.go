@@ -20,8 +20,7 @@ func (v *view) lost() string {
 	}
 	r := v.actual
 	routed := slices.ContainsFunc(v.obs.Versions, func(o rollout.VersionObservation) bool {
-		return o.Drainage != "" || !o.FirstActivatedAt.IsZero() || !o.BecameCurrentAt.IsZero() ||
-			!o.DeactivatedAt.IsZero()
+		return o.Drainage != "" || !o.ActivatedAt().IsZero()
 	})
 	if routed || r.Current != "" || r.HasRamp || !r.CurrentChangedAt.IsZero() || !r.RampingChangedAt.IsZero() {
 		return ""

@@ -107,8 +107,7 @@ func (n *never) inUse(obs *rollout.Observation, id string, gone bool) string {
 		return ""
 	case v.Drainage == rollout.Draining:
 		return "it is draining"
-	case v.Drainage == "" && (routed || !v.FirstActivatedAt.IsZero() || !v.BecameCurrentAt.IsZero() ||
-		!v.DeactivatedAt.IsZero()):
+	case v.Drainage == "" && (routed || !v.ActivatedAt().IsZero()):
 		return "it was routed and its drainage is not known"
 	case !v.OpenPinned.None():
 		return "it is not known that no open workflow is pinned to it"
@@ -143,12 +142,9 @@ func (n *never) promotedSince(was *v1alpha1.RecordedVersion, id string) bool {
 	if was == nil {
 		return n.promoted(id)
 	}
-	for _, p := range n.routing().Promotions {
-		if p.BuildID == id && (p.LeftAt.IsZero() || !p.LeftAt.Before(was.CreatedAt.Time)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.routing().Promotions, func(p v1alpha1.Promotion) bool {
+		return p.BuildID == id && (p.LeftAt.IsZero() || !p.LeftAt.Before(was.CreatedAt.Time))
+	})
 }
 
 func (n *never) foreign() bool {
@@ -361,13 +357,7 @@ func (n *never) oneStep(step rollout.RoutingStep) {
 // from.
 func (n *never) alone(id string) bool {
 	v := n.s.Observation.Version(id)
-	if v == nil {
-		return false
-	}
-	for _, q := range v.Queues {
-		if q.Unversioned != rollout.No {
-			return false
-		}
-	}
-	return true
+	return v != nil && !slices.ContainsFunc(v.Queues, func(q rollout.TaskQueue) bool {
+		return q.Unversioned != rollout.No
+	})
 }

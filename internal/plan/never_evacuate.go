@@ -125,10 +125,5 @@ func (n *never) approved() {
 }
 
 func jobIn(list []v1alpha1.RecordedEvacuation, id string) *v1alpha1.RecordedEvacuation {
-	for i := range list {
-		if list[i].JobID == id {
-			return &list[i]
-		}
-	}
-	return nil
+	return find(list, func(e *v1alpha1.RecordedEvacuation) bool { return e.JobID == id })
 }

@@ -63,8 +63,7 @@ func (v *view) restore(r *v1alpha1.RecordedVersion, why string) rollout.Action {
 	a := rollout.Action{Kind: rollout.Restore, BuildID: r.BuildID, Replicas: v.specReplicas(),
 		Pools: v.restoredPools(r), Reason: fmt.Sprintf("%s is scaled up and guarded: %s", r.BuildID, why)}
 	if isZero(a.Replicas) && !v.isTarget(r.BuildID) {
-		one := int32(1)
-		a.Replicas = &one
+		a.Replicas = new(int32(1))
 	}
 	if v.unusable == nil {
 		a.Resources = v.s.ResourceWrites(v.resourceSubject(r))
@@ -80,8 +79,7 @@ func (v *view) specReplicas() *int32 {
 	if st := v.s.Record.Status; st != nil {
 		return st.Spec.Replicas
 	}
-	one := int32(1)
-	return &one
+	return new(int32(1))
 }
 
 func neededBack(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {

@@ -25,12 +25,7 @@ func (v *view) poolsOf(buildID string) []v1alpha1.RecordedPool {
 }
 
 func findPool(pools []v1alpha1.RecordedPool, name string) *v1alpha1.RecordedPool {
-	for i := range pools {
-		if pools[i].Name == name {
-			return &pools[i]
-		}
-	}
-	return nil
+	return find(pools, func(p *v1alpha1.RecordedPool) bool { return p.Name == name })
 }
 
 // specPool is a pool as the spec has it now, nil if it has none of that name.
@@ -38,12 +33,7 @@ func (v *view) specPool(name string) *v1alpha1.Pool {
 	if v.spec == nil {
 		return nil
 	}
-	for i := range v.spec.Spec.Pools {
-		if v.spec.Spec.Pools[i].Name == name {
-			return &v.spec.Spec.Pools[i]
-		}
-	}
-	return nil
+	return find(v.spec.Spec.Pools, func(p *v1alpha1.Pool) bool { return p.Name == name })
 }
 
 // wantedPools are a version's pools with the spec's replicas, where the version follows these.
@@ -61,12 +51,11 @@ func (v *view) wantedPools(r *v1alpha1.RecordedVersion) []v1alpha1.RecordedPool 
 func (v *view) restoredPools(r *v1alpha1.RecordedVersion) []v1alpha1.RecordedPool {
 	out := slices.Clone(r.Pools)
 	for i := range out {
-		one := int32(1)
 		switch p := v.specPool(out[i].Name); {
 		case p != nil && (!isZero(p.Replicas) || v.isTarget(r.BuildID)):
 			out[i].Replicas = p.Replicas
 		case p != nil || isZero(out[i].Replicas):
-			out[i].Replicas = &one
+			out[i].Replicas = new(int32(1))
 		}
 	}
 	return out
@@ -76,8 +65,7 @@ func (v *view) restoredPools(r *v1alpha1.RecordedVersion) []v1alpha1.RecordedPoo
 func idlePools(r *v1alpha1.RecordedVersion) []v1alpha1.RecordedPool {
 	out := slices.Clone(r.Pools)
 	for i := range out {
-		zero := int32(0)
-		out[i].Replicas = &zero
+		out[i].Replicas = new(int32)
 	}
 	return out
 }

@@ -41,12 +41,7 @@ func (v *view) targetRamps() bool { return v.actual.HasRamp && v.actual.Ramping 
 
 // stepAfter is the first step above a share, nil if there is none.
 func (v *view) stepAfter(share float32) *v1alpha1.RolloutStep {
-	for i := range v.steps() {
-		if s := &v.steps()[i]; float32(s.RampPercentage) > share {
-			return s
-		}
-	}
-	return nil
+	return find(v.steps(), func(s *v1alpha1.RolloutStep) bool { return float32(s.RampPercentage) > share })
 }
 
 // stepAt is the index of the highest step not above the target's ramp, -1 if there is none.

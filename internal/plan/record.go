@@ -130,8 +130,7 @@ func (r *resolver) nextStuckBefore() *int64 {
 		return known
 	}
 	if move := r.move(); move != nil && move.Raises() && move.From == 0 && r.obs.Stuck.Problems.Known {
-		n := r.obs.Stuck.Problems.N
-		return &n
+		return new(r.obs.Stuck.Problems.N)
 	}
 	return nil
 }
@@ -169,8 +168,7 @@ func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
 	}
 	if !wish { // which is settled once it is seen
 		next.Desired.TemplateHash = ""
-		decided := next.Desired
-		next.Decided = &decided
+		next.Decided = new(next.Desired)
 	}
 }
 

@@ -290,12 +290,7 @@ func (r *resolver) oneMove() {
 
 // move is the action that moves traffic, nil for none.
 func (r *resolver) move() *rollout.Action {
-	for i := range r.taken {
-		if r.taken[i].Routes() {
-			return &r.taken[i]
-		}
-	}
-	return nil
+	return find(r.taken, func(a *rollout.Action) bool { return a.Routes() })
 }
 
 // calls says what Temporal is asked for.
@@ -435,7 +430,7 @@ func headline(a rollout.Action) string {
 	case rollout.ScaleVersion:
 		return "scale " + a.BuildID
 	case rollout.UpdateResources:
-		return fmt.Sprintf("update objects of %s: %s", a.BuildID, sayResources(a.Resources))
+		return fmt.Sprintf("update objects of %s: %s", a.BuildID, rollout.SayResources(a.Resources))
 	case rollout.Restore:
 		return "restore " + a.BuildID
 	case rollout.StartGate:

@@ -423,7 +423,7 @@ func TestAsk(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := Ask(of(c.given))
-			sorted := func(in []string) []string { return sortedKeys(setOf(in)) }
+			sorted := func(in []string) []string { return append([]string{}, sortedKeys(setOf(in))...) }
 			require.Equal(t, sorted(c.queues), append([]string{}, a.Queues...), "queues")
 			require.Equal(t, sorted(c.pinned), append([]string{}, a.OpenPinned...), "pinned")
 			require.Equal(t, sorted(c.end), builds(a.Closed), "closed")

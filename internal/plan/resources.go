@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -29,8 +28,8 @@ func (v *view) proposeResources(p *rollout.Proposal) {
 			continue
 		}
 		p.Actions = append(p.Actions, rollout.Action{Kind: rollout.UpdateResources, BuildID: r.BuildID,
-			Row: "resources", Resources: writes,
-			Reason: fmt.Sprintf("the objects of %s follow their templates: %s", r.BuildID, sayResources(writes))})
+			Row: "resources", Resources: writes, Reason: fmt.Sprintf("the objects of %s follow their templates: %s",
+				r.BuildID, rollout.SayResources(writes))})
 	}
 }
 
@@ -180,17 +179,4 @@ func (n *never) resources() {
 			}
 		}
 	}
-}
-
-// sayResources names the templates whose objects change.
-func sayResources(writes []rollout.ResourceWrite) string {
-	var out []string
-	for _, w := range writes {
-		if w.Removes() {
-			out = append(out, "without "+w.Template)
-			continue
-		}
-		out = append(out, w.Template)
-	}
-	return strings.Join(out, ", ")
 }

@@ -142,8 +142,7 @@ func (r *resolver) decision() *v1alpha1.Decision {
 		d.SpecDigest = was.Status.Decision.SpecDigest
 	}
 	if due := r.nextStep(); !due.IsZero() && r.state.Reason == rollout.Ramping {
-		at := v1alpha1.NewTime(due)
-		d.NextStepAt = &at
+		d.NextStepAt = new(v1alpha1.NewTime(due))
 	}
 	if held := r.heldForTarget(); held != nil {
 		d.Action, d.To, d.Verdict = string(held.Action.Kind), goal(held.Action), string(held.Verdict.Effect)
@@ -168,12 +167,7 @@ func (r *resolver) decision() *v1alpha1.Decision {
 }
 
 func (r *resolver) heldForTarget() *rollout.Held {
-	for i := range r.held {
-		if r.target != nil && r.held[i].Action.BuildID == r.target.BuildID {
-			return &r.held[i]
-		}
-	}
-	return nil
+	return find(r.held, func(h *rollout.Held) bool { return r.isTarget(h.Action.BuildID) })
 }
 
 // nextStep is when the pause of the step is over that the target is at, or is given now.

@@ -19,8 +19,7 @@ func (r *resolver) shownVersions(st *v1alpha1.WorkerDeploymentStatus, recorded [
 		st.TargetVersion = r.targetStatus(recorded)
 	}
 	if current != "" {
-		is := r.baseStatus(current, recorded)
-		st.CurrentVersion = &is
+		st.CurrentVersion = new(r.baseStatus(current, recorded))
 	}
 	for _, ver := range recorded {
 		if ver.BuildID != current && ver.BuildID != target {
@@ -61,8 +60,7 @@ func (r *resolver) baseStatus(buildID string, recorded []v1alpha1.RecordedVersio
 func (r *resolver) targetStatus(recorded []v1alpha1.RecordedVersion) *v1alpha1.VersionStatus {
 	vs := r.baseStatus(r.target.BuildID, recorded)
 	if vs.Status == string(rollout.StatusRamping) {
-		share := rollout.AsWritten(r.routed().Share(vs.BuildID))
-		vs.RampPercent = &share
+		vs.RampPercent = new(rollout.AsWritten(r.routed().Share(vs.BuildID)))
 	}
 	if g := r.shownGates(vs.BuildID); len(g) > 0 {
 		vs.Gates = g
@@ -73,11 +71,9 @@ func (r *resolver) targetStatus(recorded []v1alpha1.RecordedVersion) *v1alpha1.V
 func (r *resolver) deprecatedStatus(ver v1alpha1.RecordedVersion,
 	recorded []v1alpha1.RecordedVersion) v1alpha1.VersionStatus {
 	vs := r.baseStatus(ver.BuildID, recorded)
-	eligible := retired(&ver)
-	vs.Eligible, vs.Evacuation = &eligible, r.shownEvacuation(ver)
+	vs.Eligible, vs.Evacuation = new(retired(&ver)), r.shownEvacuation(ver)
 	if o := r.obs.Version(ver.BuildID); o != nil && o.Drainage == rollout.Drained {
-		since := v1alpha1.NewTime(o.DrainageChangedAt)
-		vs.DrainedSince = &since
+		vs.DrainedSince = new(v1alpha1.NewTime(o.DrainageChangedAt))
 	}
 	return vs
 }

@@ -15,8 +15,7 @@ import (
 // unusableSpec says why the record, the spec or its connection cannot be used, nil if they can.
 func (v *view) unusableSpec() *rollout.State {
 	bad := func(reason rollout.Reason, format string, args ...any) *rollout.State {
-		state := stalled(reason, format, args...).state
-		return &state
+		return new(stalled(reason, format, args...).state)
 	}
 	spec := v.s.Spec
 	switch {
@@ -47,8 +46,7 @@ func (v *view) unusableSpec() *rollout.State {
 			"it is made anew in %[2]s by itself", v.rec.TemporalNamespace, spec.Spec.WorkerOptions.TemporalNamespace,
 			v.s.Deployment)
 	case v.movesServer():
-		state := v.serverMoved()
-		return &state
+		return new(v.serverMoved())
 	case v.connection == nil && v.away():
 		return bad(connectionReason(spec), "%s, by which %s is in Temporal namespace %s, is not in the repository%s",
 			v.lastConnectionRef().In(v.s.Deployment.Namespace), v.s.Deployment, v.rec.TemporalNamespace,

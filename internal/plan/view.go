@@ -139,6 +139,16 @@ func (v *view) recorded(buildID string) *v1alpha1.RecordedVersion {
 	return rollout.FindVersion(v.rec.Versions, buildID)
 }
 
+// find gives the first item of a list that fits, where it is in the list; nil for none.
+func find[T any](list []T, fits func(*T) bool) *T {
+	for i := range list {
+		if fits(&list[i]) {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
 // retired reports whether Git has the version at 0 replicas with its guard off.
 func retired(r *v1alpha1.RecordedVersion) bool {
 	return r != nil && r.Guard == v1alpha1.GuardOff && r.Replicas != nil && *r.Replicas == 0
@@ -162,7 +172,7 @@ func (v *view) everRouted(buildID string) bool {
 		return true
 	}
 	o := v.obs.Version(buildID)
-	return o != nil && (!o.FirstActivatedAt.IsZero() || !o.BecameCurrentAt.IsZero() || !o.DeactivatedAt.IsZero())
+	return o != nil && !o.ActivatedAt().IsZero()
 }
 
 // status of a version as the last read has it. Gone is provisional here: removal asks for a second read.

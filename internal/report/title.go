@@ -21,7 +21,7 @@ func title(a rollout.Action) string {
 	case rollout.Restore:
 		return "restore " + build + replicas(a.Replicas)
 	case rollout.UpdateResources:
-		return "update objects of " + build + ": " + resources(a.Resources)
+		return "update objects of " + build + ": " + rollout.SayResources(a.Resources)
 	case rollout.StartGate:
 		if a.Gate == nil {
 			return "start the gate on " + build
@@ -85,19 +85,6 @@ func replicas(n *int32) string {
 		return ", replicas left to its autoscaler"
 	}
 	return fmt.Sprintf(" to %d replicas", *n)
-}
-
-// resources names the templates whose objects change.
-func resources(writes []rollout.ResourceWrite) string {
-	var out []string
-	for _, w := range writes {
-		name := w.Template
-		if w.Removes() {
-			name = "without " + name
-		}
-		out = append(out, name)
-	}
-	return strings.Join(out, ", ")
 }
 
 // text of a routing, such as "current v1, ramping v2 at 5%".

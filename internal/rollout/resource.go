@@ -68,6 +68,19 @@ type ResourceWrite struct {
 // Removes reports whether the version loses the object.
 func (w ResourceWrite) Removes() bool { return len(w.Object) == 0 }
 
+// SayResources names the templates whose objects change.
+func SayResources(writes []ResourceWrite) string {
+	var out []string
+	for _, w := range writes {
+		name := w.Template
+		if w.Removes() {
+			name = "without " + name
+		}
+		out = append(out, name)
+	}
+	return strings.Join(out, ", ")
+}
+
 // ResourceFile is the name of an object's file below versions/<build ID>/.
 func ResourceFile(template string) string { return template + ".yaml" }
 
