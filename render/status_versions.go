@@ -66,27 +66,17 @@ func StatesTold(before, now *v1alpha1.WorkerDeploymentStatus) []string {
 // versionsDiffer reports whether the state of any version is another one: then the status is written with what else is.
 func versionsDiffer(before, now *v1alpha1.WorkerDeploymentStatus) bool {
 	was, is := statesOf(before), statesOf(now)
-	if len(was) != len(is) || len(before.LeftBehind) != len(now.LeftBehind) || len(newlyLeft(before, now)) > 0 {
+	if len(before.LeftBehind) != len(now.LeftBehind) || len(newlyLeft(before, now)) > 0 {
 		return true
 	}
-	for id, state := range is {
-		if was[id] != state {
-			return true
-		}
-	}
-	return false
+	return !maps.Equal(was, is)
 }
 
 // statesOf are the states of all versions in a status.
 func statesOf(status *v1alpha1.WorkerDeploymentStatus) map[string]rollout.VersionStatus {
-	out := make(map[string]rollout.VersionStatus, 2+len(status.DeprecatedVersions))
-	for _, v := range status.DeprecatedVersions {
+	out := map[string]rollout.VersionStatus{}
+	for _, v := range status.Versions() {
 		out[v.BuildID] = rollout.VersionStatus(v.Status)
-	}
-	for _, v := range []*v1alpha1.VersionStatus{status.CurrentVersion, status.TargetVersion} {
-		if v != nil {
-			out[v.BuildID] = rollout.VersionStatus(v.Status)
-		}
 	}
 	return out
 }

@@ -108,11 +108,7 @@ func (w wiring) rewire(template map[string]any) error {
 }
 
 func (w wiring) apply(template map[string]any, start func(env []any) int) error {
-	meta, err := objectIn(template, "metadata")
-	if err != nil {
-		return err
-	}
-	annotations, err := objectIn(meta, "annotations")
+	annotations, err := annotationsOf(template)
 	if err != nil {
 		return err
 	}

@@ -60,8 +60,8 @@ func (v *view) mayBeLeft(versions []v1alpha1.RecordedVersion, removed []v1alpha1
 // what it said.
 func (r *resolver) shownLeft(next *v1alpha1.RoutingSpec) []v1alpha1.LeftBehind {
 	var before []v1alpha1.LeftBehind
-	if was := r.s.Record.Status; was != nil && was.Status != nil {
-		before = was.Status.LeftBehind
+	if was := r.s.Record.LastStatus(); was != nil {
+		before = was.LeftBehind
 	}
 	if !r.readable() {
 		return before

@@ -11,8 +11,8 @@ import (
 func (r *resolver) olderServer() string {
 	version := r.obs.ServerVersion
 	if version == "" {
-		if was := r.s.Record.Status; was != nil && was.Status != nil {
-			return was.Status.OlderServer
+		if was := r.s.Record.LastStatus(); was != nil {
+			return was.OlderServer
 		}
 		return ""
 	}

@@ -52,10 +52,9 @@ func (r *resolver) shownPods() *v1alpha1.PodsStatus {
 // podsBefore is what the status in Git says of the pods of the same target, while its workers are waited for; nil for
 // nothing.
 func (r *resolver) podsBefore() *v1alpha1.PodsStatus {
-	was := r.s.Record.Status
-	if was == nil || was.Status == nil || was.Status.Pods == nil || was.Status.TargetVersion == nil ||
-		was.Status.TargetVersion.BuildID != r.target.BuildID {
+	was := r.s.Record.LastStatus()
+	if was == nil || was.TargetVersion == nil || was.TargetVersion.BuildID != r.target.BuildID {
 		return nil
 	}
-	return was.Status.Pods
+	return was.Pods
 }

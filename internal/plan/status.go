@@ -138,8 +138,8 @@ func (r *resolver) decision() *v1alpha1.Decision {
 	d := &v1alpha1.Decision{Verdict: string(rollout.Allow), Meanwhile: r.state.Meanwhile}
 	if r.s.Spec != nil {
 		d.SpecDigest = r.s.Spec.Digest()
-	} else if was := r.s.Record.Status; was != nil && was.Status != nil && was.Status.Decision != nil {
-		d.SpecDigest = was.Status.Decision.SpecDigest
+	} else if was := r.s.Record.LastStatus(); was != nil && was.Decision != nil {
+		d.SpecDigest = was.Decision.SpecDigest
 	}
 	if due := r.nextStep(); !due.IsZero() && r.state.Reason == rollout.Ramping {
 		d.NextStepAt = new(v1alpha1.NewTime(due))

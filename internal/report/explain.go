@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"slices"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -134,8 +133,8 @@ func NewExplanation(s rollout.Snapshot) Explanation {
 			Lift: liftHold(*h, e.Status.Name)}
 	}
 	var status v1alpha1.WorkerDeploymentStatus
-	if s.Record.Status != nil && s.Record.Status.Status != nil {
-		status = *s.Record.Status.Status
+	if was := s.Record.LastStatus(); was != nil {
+		status = *was
 		e.Unrecorded = status.UnrecordedVersions
 	}
 	if t := status.TargetVersion; t != nil {
@@ -213,13 +212,7 @@ type lifecycle struct {
 func (l lifecycle) of(v v1alpha1.RecordedVersion) Version {
 	out := Version{BuildID: v.BuildID, Deployment: v.Deployment, Replicas: v.Replicas, Guard: v.Guard}
 	var drained time.Time
-	known := slices.Clone(l.status.DeprecatedVersions)
-	for _, more := range []*v1alpha1.VersionStatus{l.status.CurrentVersion, l.status.TargetVersion} {
-		if more != nil {
-			known = append(known, *more)
-		}
-	}
-	for _, k := range known {
+	for _, k := range l.status.Versions() {
 		if k.BuildID == v.BuildID {
 			out.Status, out.Evacuation = k.Status, k.Evacuation
 			if k.DrainedSince != nil {

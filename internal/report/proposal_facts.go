@@ -349,8 +349,8 @@ func (r ProposalReport) versions() section {
 	lives := lifecycle{sunset: sunsetOf(r.Snapshot)}
 	if st := r.Plan.Status; st != nil {
 		lives.status = *st
-	} else if st := r.Snapshot.Record.Status; st != nil && st.Status != nil {
-		lives.status = *st.Status
+	} else if was := r.Snapshot.Record.LastStatus(); was != nil {
+		lives.status = *was
 	}
 	if t := r.Proposal.Target; t != nil {
 		lives.target = t.BuildID

@@ -90,12 +90,8 @@ func NewStatus(s rollout.Snapshot) Status {
 // asSeen takes what has the traffic from what the bot saw last, where that does not follow the record: while somebody
 // holds it, or the record cannot be read.
 func (st *Status) asSeen(s rollout.Snapshot) {
-	if r := s.Record.Routing; r != nil && r.Spec.Hold == nil || s.Record.Status == nil ||
-		s.Record.Status.Status == nil {
-		return
-	}
-	was := s.Record.Status.Status
-	if was.CurrentVersion == nil {
+	was := s.Record.LastStatus()
+	if r := s.Record.Routing; r != nil && r.Spec.Hold == nil || was == nil || was.CurrentVersion == nil {
 		return
 	}
 	st.Current, st.Ramping, st.RampPercentage = was.CurrentVersion.BuildID, nil, nil
@@ -124,10 +120,7 @@ func stepOf(r v1alpha1.RolloutStrategy, st Status) (step, steps int) {
 
 // readState takes over the conditions and the decision, and says what they are worth.
 func (st *Status) readState(s rollout.Snapshot) {
-	var was *v1alpha1.WorkerDeploymentStatus
-	if s.Record.Status != nil {
-		was = s.Record.Status.Status
-	}
+	was := s.Record.LastStatus()
 	if was != nil {
 		st.Conditions, st.OlderServer, st.LeftBehind = was.Conditions, was.OlderServer, leftBehind(s, was.LeftBehind)
 		for _, c := range was.Conditions {

@@ -69,13 +69,8 @@ func (r Record) References() []VersionReferences {
 
 // statusOf is what status.yaml says of a version; without that, what the desired routing says.
 func (r Record) statusOf(buildID string) VersionStatus {
-	if r.Status != nil && r.Status.Status != nil {
-		all := slices.Clone(r.Status.Status.DeprecatedVersions)
-		for _, v := range []*v1alpha1.VersionStatus{r.Status.Status.CurrentVersion, r.Status.Status.TargetVersion} {
-			if v != nil {
-				all = append(all, *v)
-			}
-		}
+	if status := r.LastStatus(); status != nil {
+		all := status.Versions()
 		if i := slices.IndexFunc(all, func(v v1alpha1.VersionStatus) bool { return v.BuildID == buildID }); i >= 0 {
 			return VersionStatus(all[i].Status)
 		}

@@ -233,6 +233,14 @@ func (r Record) Versions() []v1alpha1.RecordedVersion {
 	return r.Routing.Spec.Versions
 }
 
+// LastStatus is the status that status.yaml has; nil if it has none, or cannot be read.
+func (r Record) LastStatus() *v1alpha1.WorkerDeploymentStatus {
+	if r.Status == nil {
+		return nil
+	}
+	return r.Status.Status
+}
+
 // FindVersion finds a recorded version by its build ID, nil if there is none.
 func FindVersion(versions []v1alpha1.RecordedVersion, buildID string) *v1alpha1.RecordedVersion {
 	for i := range versions {

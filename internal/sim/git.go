@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
@@ -60,13 +59,12 @@ func blobHash(data string) string {
 
 // withImage gives a spec whose first container has another image.
 func withImage(spec *v1alpha1.WorkerDeployment, image string) (*v1alpha1.WorkerDeployment, error) {
-	dec := json.NewDecoder(bytes.NewReader(spec.Spec.Template.Raw))
-	dec.UseNumber()
-	var template map[string]any
-	if err := dec.Decode(&template); err != nil {
+	template, err := v1alpha1.DecodeJSON(spec.Spec.Template.Raw)
+	if err != nil {
 		return nil, fmt.Errorf("read the pod template: %w", err)
 	}
-	pod, _ := template["spec"].(map[string]any)
+	fields, _ := template.(map[string]any)
+	pod, _ := fields["spec"].(map[string]any)
 	containers, _ := pod["containers"].([]any)
 	if len(containers) == 0 {
 		return nil, fmt.Errorf("push %s: the pod template has no container", image)

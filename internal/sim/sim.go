@@ -194,14 +194,8 @@ func decided(made *rollout.Decision) decision {
 	d := decision{snapshot: made.Snapshot, plan: made.Plan, state: made.Proposal.State}
 	d.counts = len(plan.Ask(made.Snapshot).Closed) > 0
 	if st := d.plan.Status; st != nil {
-		for _, c := range st.Conditions {
-			switch c.Type {
-			case v1alpha1.ConditionReady:
-				d.state.Reason, d.state.Message = rollout.Reason(c.Reason), c.Message
-			case v1alpha1.ConditionStalled:
-				d.state.Stalled = c.Status == v1alpha1.True
-			}
-		}
+		told, _ := rollout.StateOf(st.Conditions) // a plan's status has all conditions
+		d.state.Reason, d.state.Message, d.state.Stalled = told.Reason, told.Message, told.Stalled
 	}
 	return d
 }
@@ -238,8 +232,7 @@ func (s *simulation) cycle(ctx context.Context, t time.Time) (decision, error) {
 
 // statesTold reports whether a commit only tells of states that versions came to.
 func statesTold(d decision) bool {
-	was := d.snapshot.Record.Status
-	return was != nil && render.StatesTold(was.Status, d.plan.Status) != nil
+	return render.StatesTold(d.snapshot.Record.LastStatus(), d.plan.Status) != nil
 }
 
 // ask hands what waits for approval to the people of the script, and forgets what does not any more.

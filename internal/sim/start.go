@@ -36,14 +36,13 @@ func movedAt(in Input) time.Time {
 		p.BuildID == rec.Target.BuildID {
 		return rec.Target.Since.Time
 	}
-	recorded := in.Snapshot.Record.Status
-	if recorded == nil || recorded.Status == nil || recorded.Status.Decision == nil ||
-		recorded.Status.Decision.Since == nil {
+	was := in.Snapshot.Record.LastStatus()
+	if was == nil || was.Decision == nil || was.Decision.Since == nil {
 		return at
 	}
-	for _, c := range recorded.Status.Conditions {
+	for _, c := range was.Conditions {
 		moved := c.Reason == string(rollout.Ramping) || c.Reason == string(rollout.RolloutComplete)
-		if since := recorded.Status.Decision.Since.Time; c.Type == v1alpha1.ConditionReady && moved &&
+		if since := was.Decision.Since.Time; c.Type == v1alpha1.ConditionReady && moved &&
 			since.Before(at) {
 			return since
 		}

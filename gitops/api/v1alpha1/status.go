@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "slices"
+
 // WorkerDeploymentStatus is what the bot knows of a worker deployment, in the shape that the in-cluster controller
 // gives it. It is written on transitions only and holds no counter and no clock that moves by itself.
 type WorkerDeploymentStatus struct {
@@ -31,6 +33,17 @@ type WorkerDeploymentStatus struct {
 	Conditions []Condition `json:"conditions"`
 	// Decision explains the state.
 	Decision *Decision `json:"decision,omitempty"`
+}
+
+// Versions are all that the status tells of, the current one and the target last; a version may be both.
+func (s *WorkerDeploymentStatus) Versions() []VersionStatus {
+	all := slices.Clone(s.DeprecatedVersions)
+	for _, v := range []*VersionStatus{s.CurrentVersion, s.TargetVersion} {
+		if v != nil {
+			all = append(all, *v)
+		}
+	}
+	return all
 }
 
 // PodsStatus is why pods do not run. How many they are changes all the time, and is in the message of the conditions as
