@@ -183,7 +183,6 @@ func editManifest(data string, e edit) (string, error) {
 	return after, nil
 }
 
-// applyEdit makes an edit in a manifest that was read.
 func applyEdit(d map[string]any, e edit) error {
 	spec, err := objectAt(d, "spec")
 	if err != nil {

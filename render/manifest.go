@@ -40,7 +40,6 @@ func parseManifest(data string) (map[string]any, error) {
 	return m, nil
 }
 
-// nodeReader turns nodes into values.
 type nodeReader struct{ left int }
 
 func (r *nodeReader) value(n *yamlv3.Node) (any, error) {

@@ -67,7 +67,6 @@ func reviewedNowhere(routing []byte) []byte {
 	return out
 }
 
-// record decodes a routing.yaml.
 func record(routing []byte) (*v1alpha1.Routing, error) {
 	docs, problems := v1alpha1.Decode(layout.Routing, routing)
 	for _, p := range problems {

@@ -131,7 +131,6 @@ func (r resource) fillScaleTargets(v any) {
 	}
 }
 
-// objects are the objects in a list.
 func objects(v any) []map[string]any {
 	list, _ := v.([]any)
 	var out []map[string]any

@@ -101,7 +101,6 @@ func (v *view) proposes(a rollout.Action) bool {
 		float32(p.From) == float32(a.From) && float32(p.To) == float32(a.To)
 }
 
-// proposalKind is what a raise is proposed as.
 func proposalKind(a rollout.Action) v1alpha1.ProposalKind {
 	if a.Kind == rollout.UpdateVersion {
 		return v1alpha1.ProposeUpdate

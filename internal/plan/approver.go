@@ -44,7 +44,6 @@ func (v *view) vet() vetting {
 	return vetRefused
 }
 
-// routingBlob is the Git blob hash of the record's routing.yaml.
 func (v *view) routingBlob() string { return v.s.Record.Files[layout.Routing].Hash }
 
 // approverAsk asks who approved; nil: it does not ask.

@@ -41,5 +41,4 @@ func baseline(v *view) (outcome, bool) {
 	return outcome{}, false
 }
 
-// reasonOf says why a count is not known.
 func reasonOf(n rollout.Count) string { return cmp.Or(n.Reason, "they were not asked for") }

@@ -30,7 +30,6 @@ func AskNamespace(s rollout.Snapshot) (*v1alpha1.Connection, string) {
 	return c, namespace
 }
 
-// sameAddress reports whether two connections lead to the same address.
 func sameAddress(a, b v1alpha1.ConnectionSpec) bool { return strings.EqualFold(a.HostPort, b.HostPort) }
 
 // sameServer reports whether a connection leads to the server that the versions are on.

@@ -41,7 +41,6 @@ type note struct {
 	waiting
 }
 
-// noteWaits says what holds stages up that are due.
 func (r *resolver) noteWaits() {
 	for i := range r.rec.Versions {
 		ver := &r.rec.Versions[i]
@@ -84,7 +83,6 @@ func (r *resolver) oneJob() {
 	})
 }
 
-// jobRuns reports whether a job that was asked for runs.
 func (r *resolver) jobRuns() bool {
 	return slices.ContainsFunc(r.obs.Batches.Jobs, func(j rollout.BatchJob) bool {
 		return j.State == rollout.BatchRunning
@@ -250,13 +248,11 @@ func (r *resolver) shownEvacuation(ver v1alpha1.RecordedVersion) []v1alpha1.Evac
 	return out
 }
 
-// stageHeadline says in a few words what a recorded stage does.
 func stageHeadline(buildID string, e v1alpha1.RecordedEvacuation) string {
 	return headline(rollout.Action{Kind: rollout.EvacuationKind(e.Stage), BuildID: buildID,
 		Evacuation: &rollout.Evacuation{Target: e.Target, Signal: e.Signal}})
 }
 
-// evacuationHeadline says in a few words what a stage does.
 func evacuationHeadline(a rollout.Action) string {
 	switch a.Kind {
 	case rollout.SignalWorkflows:

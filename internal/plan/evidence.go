@@ -115,7 +115,6 @@ func (v *view) unversioned(buildID string) evidence {
 	return seen
 }
 
-// pollersGone answers whether nothing polls for the version any more.
 func (v *view) pollersGone(obs *rollout.Observation, buildID string) evidence {
 	o := obs.Version(buildID)
 	if o == nil || o.QueuesKnown != rollout.Yes {
@@ -132,7 +131,6 @@ func (v *view) pollersGone(obs *rollout.Observation, buildID string) evidence {
 	return yes()
 }
 
-// unpinned answers whether no open workflow is pinned to the version.
 func unpinned(obs *rollout.Observation, buildID string) evidence {
 	c := openPinned(obs, buildID)
 	switch {

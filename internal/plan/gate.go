@@ -57,7 +57,6 @@ func (v *view) unreadInput() string {
 	return ""
 }
 
-// unreadInputOf says why the input of a gate cannot be had.
 func (v *view) unreadInputOf(workflowType string, in *rollout.GateInputRef) string {
 	if why := v.s.GateInputs[in.String()].Problem; why != "" {
 		return fmt.Sprintf("the input of gate %s cannot be used: %s", workflowType, why)

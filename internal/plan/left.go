@@ -16,7 +16,6 @@ import (
 // behind.
 const leftAfter = time.Hour
 
-// maxRemoved is how many removed versions a record remembers.
 const maxRemoved = 20
 
 // leftFrom is from when on a poll shows that nothing applied the scale-down. A short deleteDelay leaves less time

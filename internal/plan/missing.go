@@ -52,7 +52,6 @@ func (v *view) sayMissing() (text string, certain bool) {
 		"reach Temporal", false
 }
 
-// unversionedQueues are the task queues of a version that workers without versioning poll.
 func (v *view) unversionedQueues(buildID string) (out []string) {
 	o := v.obs.Version(buildID)
 	if o == nil {

@@ -82,7 +82,6 @@ func (n *never) away() bool {
 		rec.TemporalNamespace != n.s.Spec.Spec.WorkerOptions.TemporalNamespace
 }
 
-// retires reports whether a person ends the worker deployment.
 func (n *never) retires() bool {
 	return n.routing().Retire != nil || n.s.Spec.Metadata.Annotations[rollout.AnnotationRetire] == "true"
 }

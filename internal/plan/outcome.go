@@ -96,7 +96,6 @@ func (r *resolver) nextGates() []v1alpha1.RecordedGate {
 	return next[max(0, len(next)-maxGates):]
 }
 
-// howItEnded says how a test workflow closed, in words.
 func howItEnded(s rollout.GateState) string {
 	if s == rollout.GateTimedOut {
 		return "timed out"

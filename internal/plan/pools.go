@@ -61,7 +61,6 @@ func (v *view) restoredPools(r *v1alpha1.RecordedVersion) []v1alpha1.RecordedPoo
 	return out
 }
 
-// idlePools are a version's pools without workers.
 func idlePools(r *v1alpha1.RecordedVersion) []v1alpha1.RecordedPool {
 	out := slices.Clone(r.Pools)
 	for i := range out {

@@ -9,7 +9,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// ramp sets the target's ramp.
 func (v *view) ramp(to float64) rollout.Action {
 	a := rollout.Action{Kind: rollout.Ramp, BuildID: v.target.BuildID, From: v.targetShare(), To: to,
 		Steps: len(v.steps())}

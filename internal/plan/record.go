@@ -346,7 +346,6 @@ func (r *resolver) stamp(next *v1alpha1.RoutingSpec) {
 	}
 }
 
-// withoutRemoved is a copy of the removed versions without one of them.
 func withoutRemoved(removed []v1alpha1.RemovedVersion, buildID string) []v1alpha1.RemovedVersion {
 	return slices.DeleteFunc(slices.Clone(removed), func(x v1alpha1.RemovedVersion) bool {
 		return x.BuildID == buildID

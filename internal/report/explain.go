@@ -237,7 +237,6 @@ func (l lifecycle) of(v v1alpha1.RecordedVersion) Version {
 	return out
 }
 
-// retiring says what happens to a version that a person retired.
 func retiring(v v1alpha1.RecordedVersion, status string) string {
 	what := cmp.Or(map[rollout.VersionStatus]string{
 		rollout.StatusCurrent: "scaled down and removed once another version is current and its own workflows " +

@@ -189,7 +189,6 @@ func (e Explanation) writeVersions(b *strings.Builder, now time.Time) {
 	e.writeEvacuations(b, now)
 }
 
-// writePods says how the versions' pods are in the cluster.
 func (e Explanation) writePods(b *strings.Builder) {
 	switch {
 	case e.Cluster == nil:
@@ -213,7 +212,6 @@ func (e Explanation) writePods(b *strings.Builder) {
 	b.WriteString(aligned(rows))
 }
 
-// writeEvacuations says what is done about the workflows that stay on old versions.
 func (e Explanation) writeEvacuations(b *strings.Builder, now time.Time) {
 	first := true
 	for _, v := range e.Versions {

@@ -85,7 +85,6 @@ func (t *grid) line(cells []string) { t.b.WriteString("| " + strings.Join(cells,
 // rows of a list that are shown; what is left out is counted.
 const maxRows = 40
 
-// leftOut says how many more there are.
 func leftOut(n int) string {
 	if n <= maxRows {
 		return ""
@@ -98,7 +97,6 @@ func foldedText(summary, text string) string {
 	return "<details>\n<summary>" + summary + "</summary>\n\n" + strings.TrimSpace(text) + "\n\n</details>\n"
 }
 
-// mermaidFence is a diagram.
 func mermaidFence(text string) string { return "```mermaid\n" + strings.TrimSpace(text) + "\n```\n" }
 
 // countOf is a number and what it counts, such as "1 rule" and "2 981 workflows".

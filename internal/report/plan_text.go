@@ -121,7 +121,6 @@ func (d Deployment) writeDetails(b *strings.Builder, style Style) {
 	}
 }
 
-// writeFindings prints each rule that fired.
 func writeFindings(b *strings.Builder, style Style, findings []rollout.Finding) {
 	for _, f := range findings {
 		fmt.Fprintf(b, "  %-9s   %s\n", "", findingText(f, style))

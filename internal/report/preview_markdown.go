@@ -134,7 +134,6 @@ func (d Previewed) policy() string {
 	return strings.Join(out, "; ")
 }
 
-// takes is how the rollout ends.
 func (d Previewed) takes() string {
 	if d.Timetable == nil {
 		return "-"
@@ -142,7 +141,6 @@ func (d Previewed) takes() string {
 	return oneLine(ended(*d.Timetable))
 }
 
-// markdown is one worker deployment in detail.
 func (d Previewed) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n### %s in %s: %s\n\n%s\n\n", quotedName(d.Name), quotedName(d.Environment),

@@ -35,7 +35,6 @@ func (p Preview) WriteText(w io.Writer, style Style) error {
 	return err
 }
 
-// headline is what it is about, in a line.
 func (p Preview) headline() string {
 	return fmt.Sprintf("Preview of %s on %s: %s, %d unchanged", p.Head.text(), p.Base.text(),
 		countOf(int64(len(p.Deployments)), "changed worker deployment"), p.Unchanged)
@@ -105,7 +104,6 @@ func (r *RecordedRouting) words() string {
 	return out
 }
 
-// findingGroup is a list of findings, and what they do.
 type findingGroup struct {
 	label    string
 	findings []PreviewFinding
@@ -208,7 +206,6 @@ func (p Preview) WriteAnnotations(w io.Writer) error {
 	return err
 }
 
-// annotation is one command of GitHub Actions.
 type annotation struct {
 	level, file  string
 	line, column int

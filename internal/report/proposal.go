@@ -96,7 +96,6 @@ func (r ProposalReport) Title() string {
 	return cutTitle(fmt.Sprintf("rampart(%s): %s", inTitle(r.Plan.Environment.Name), what))
 }
 
-// cutTitle is as much of a title as there is room for.
 func cutTitle(s string) string {
 	const ellipsis = "…"
 	if len(s) <= maxTitle {
@@ -192,7 +191,6 @@ func (r ProposalReport) why() string {
 	return strings.Join(out, " ")
 }
 
-// andMore says how many more there are.
 func andMore(n int) string {
 	if n <= 0 {
 		return ""

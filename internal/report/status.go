@@ -208,7 +208,6 @@ func WriteStatuses(w io.Writer, list []Status, now time.Time) error {
 	return err
 }
 
-// aligned gives rows with their columns aligned.
 func aligned(rows [][]string) string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -245,7 +244,6 @@ func (st Status) message(now time.Time) string {
 	return said
 }
 
-// unusableTemplates says what cannot be used and why.
 func unusableTemplates(list []v1alpha1.TemplateProblem) string {
 	said := make([]string, len(list))
 	for i, t := range list {
@@ -280,7 +278,6 @@ func (st Status) verdict() string {
 
 func dash(s string) string { return oneLine(cmp.Or(s, "-")) }
 
-// cut shortens text to n runes.
 func cut(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"

@@ -53,7 +53,6 @@ func (s Style) effect(e rollout.Effect) string {
 	return s.paint(red, oneLine(string(e)))
 }
 
-// diff paints the lines of a unified diff.
 func (s Style) diff(text string) string {
 	if s != Coloured {
 		return text

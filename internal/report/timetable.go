@@ -79,7 +79,6 @@ func heldBy(held []rollout.Held) []string {
 	return slices.Compact(out)
 }
 
-// conclusion says in one line how a simulation ended.
 func conclusion(t rollout.Timetable, style Style) string {
 	end := after(t, t.End)
 	switch t.Outcome {
@@ -101,7 +100,6 @@ func after(t rollout.Timetable, at time.Time) string {
 	return v1alpha1.Duration{Duration: at.Sub(t.Start)}.String()
 }
 
-// trimLines takes spaces off the ends of lines.
 func trimLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {

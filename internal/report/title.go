@@ -8,7 +8,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// title says in a few words what an action does.
 func title(a rollout.Action) string {
 	build := unversioned(a.BuildID)
 	switch a.Kind {
@@ -66,7 +65,6 @@ func title(a rollout.Action) string {
 	return string(a.Kind) + " " + build
 }
 
-// evacuation says what is done about the workflows that stay on a version.
 func evacuation(a rollout.Action, build string) string {
 	what := map[rollout.ActionKind]string{rollout.SignalWorkflows: "signal", rollout.MoveWorkflows: "move",
 		rollout.CancelWorkflows: "cancel", rollout.TerminateWorkflows: "terminate"}[a.Kind]

@@ -60,7 +60,6 @@ const (
 	maxWrapped  = 3
 )
 
-// treeWriter writes a tree.
 type treeWriter struct {
 	b *strings.Builder
 	View
@@ -343,7 +342,6 @@ func innermost(e *rollout.Expression) *rollout.Expression {
 	return e
 }
 
-// unfolded shows each clause of a rule.
 func (w treeWriter) unfolded(r rollout.RuleExplanation) {
 	for _, c := range r.Clauses {
 		w.head(r, c)

@@ -93,7 +93,6 @@ const (
 	kindClaim          = "PersistentVolumeClaim"
 )
 
-// objectName is a kind and a name.
 type objectName struct{ kind, name string }
 
 // references are objects that are named, each with whether every place says that it is optional.

@@ -51,13 +51,11 @@ func commit(record rollout.Record, changes []rollout.FileChange) (rollout.Record
 	return next, nil
 }
 
-// blobHash is Git's name of a file's content.
 func blobHash(data string) string {
 	sum := sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(data), data))
 	return hex.EncodeToString(sum[:])
 }
 
-// withImage gives a spec whose first container has another image.
 func withImage(spec *v1alpha1.WorkerDeployment, image string) (*v1alpha1.WorkerDeployment, error) {
 	template, err := v1alpha1.DecodeJSON(spec.Spec.Template.Raw)
 	if err != nil {

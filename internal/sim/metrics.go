@@ -38,7 +38,6 @@ func (m *temporal) metric(name string, t time.Time) *float64 {
 	return value
 }
 
-// sayMetric tells of a metric's value at t.
 func (m *temporal) sayMetric(s v1alpha1.SimulatedMetric, t time.Time) string {
 	if v := m.metric(s.Name, t); v != nil {
 		return fmt.Sprintf("metric %s is %v", s.Name, *v)

@@ -28,7 +28,6 @@ var (
 	_ reconcile.VersionAPI = ports{}
 )
 
-// newBot makes the bot of a simulation.
 func (s *simulation) newBot(in Input) *reconcile.Reconciler {
 	limits := s.snapshot.Limits
 	if limits == (rollout.Limits{}) {

@@ -200,7 +200,6 @@ func decided(made *rollout.Decision) decision {
 	return d
 }
 
-// cycle is one cycle of the bot at t.
 func (s *simulation) cycle(ctx context.Context, t time.Time) (decision, error) {
 	events, err := s.happen(t)
 	if err != nil {
@@ -321,7 +320,6 @@ func known(d decision) string {
 	return b.String()
 }
 
-// conclude fills in how it ended.
 func (s *simulation) conclude(end time.Time) {
 	d := s.last
 	s.table.End, s.table.Target, s.table.State = end, s.target(), d.state

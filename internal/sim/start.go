@@ -114,7 +114,6 @@ func (m *temporal) recorded(r v1alpha1.RecordedVersion, promotions []v1alpha1.Pr
 	return v
 }
 
-// check refuses what cannot be simulated.
 func check(in Input) error {
 	s := in.Snapshot
 	switch {

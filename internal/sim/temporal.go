@@ -48,7 +48,6 @@ type version struct {
 	share float32
 }
 
-// gateRun is one test workflow.
 type gateRun struct {
 	gate    rollout.GateSpec
 	started time.Time
@@ -61,7 +60,6 @@ func (v *version) registered(t time.Time) bool {
 	return !v.CreatedAt.IsZero() && !t.Before(v.CreatedAt)
 }
 
-// pollers of the version at t.
 func (v *version) pollers(t time.Time) rollout.Pollers {
 	p := rollout.Pollers{Known: true}
 	switch {
@@ -285,7 +283,6 @@ func (m *temporal) call(t time.Time, c rollout.RoutingCall) error {
 	return nil
 }
 
-// move makes one change of the routing.
 func (m *temporal) move(t time.Time, step rollout.RoutingStep) {
 	was, r := m.routing, &m.routing
 	clear := func() {

@@ -252,7 +252,6 @@ func (e *exporter) handBack(object, owner map[string]any) {
 	}
 }
 
-// manifestOf reads the one object of a manifest.
 func manifestOf(data string) (map[string]any, error) {
 	raw, err := yaml.YAMLToJSON([]byte(data))
 	if err != nil {

@@ -59,7 +59,6 @@ type Deployment struct {
 	ManagerIdentity string `json:"managerIdentity,omitempty"`
 }
 
-// importer turns live objects into files.
 type importer struct {
 	in       Input
 	problems []v1alpha1.Problem

@@ -11,14 +11,12 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// version is one Deployment of a worker deployment.
 type version struct {
 	live   *object
 	record v1alpha1.RecordedVersion
 	write  rollout.VersionWrite
 }
 
-// version imports one Deployment.
 func (w *worker) version(d *object) {
 	id := text(d.value, "metadata", "labels", rollout.LabelBuildID)
 	if id == "" {

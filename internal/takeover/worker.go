@@ -11,7 +11,6 @@ import (
 	"github.com/rampart-gitops/rampart/render"
 )
 
-// worker is a worker deployment of the in-cluster controller while it is imported.
 type worker struct {
 	*importer
 	*object
@@ -25,7 +24,6 @@ type worker struct {
 	versions []version
 }
 
-// worker imports a worker deployment with its versions.
 func (i *importer) worker(o *object) {
 	before := len(i.problems)
 	w := &worker{importer: i, object: o}
