@@ -68,10 +68,8 @@ func (p Preview) markdownHead() string {
 			if problem.Line > 0 {
 				where += fmt.Sprintf(":%d", problem.Line)
 			}
-			text := v1alpha1.Problem{Path: problem.Path, Message: problem.Message,
-				Suggestion: problem.Suggestion}.String()
 			t.row(quotedName(where), strings.ToLower(string(problem.Severity))+": "+
-				quoted(strings.TrimPrefix(text, ": "), messageRunes))
+				quoted(placeless(problem), messageRunes))
 		}
 		b.WriteString(whole(t.b.String()+leftOut(len(problems)), maxPreviewList) + "\n")
 	}

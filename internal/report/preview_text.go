@@ -183,9 +183,7 @@ func (p Preview) WriteAnnotations(w io.Writer) error {
 		if problem.Severity == v1alpha1.Warning {
 			level = "warning"
 		}
-		text := v1alpha1.Problem{Path: problem.Path, Message: problem.Message, Suggestion: problem.Suggestion}.String()
-		annotate(&b, annotation{level, problem.File, problem.Line, problem.Column, "rampart",
-			strings.TrimPrefix(text, ": ")})
+		annotate(&b, annotation{level, problem.File, problem.Line, problem.Column, "rampart", placeless(problem)})
 	}
 	for _, text := range p.Unjudged {
 		annotate(&b, annotation{level: "warning", title: "not judged by itself", text: text})
@@ -204,6 +202,12 @@ func (p Preview) WriteAnnotations(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// placeless is a problem without the place in a file, which is told beside it.
+func placeless(p v1alpha1.Problem) string {
+	p = v1alpha1.Problem{Path: p.Path, Message: p.Message, Suggestion: p.Suggestion}
+	return strings.TrimPrefix(p.String(), ": ")
 }
 
 type annotation struct {

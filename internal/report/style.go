@@ -30,7 +30,7 @@ const (
 )
 
 func (s Style) paint(colour, text string) string {
-	if s != Coloured || text == "" {
+	if s != Coloured || colour == "" || text == "" {
 		return text
 	}
 	return colour + text + reset

@@ -65,20 +65,17 @@ type treeWriter struct {
 	View
 }
 
-// line writes one line that is cut to the screen's width in a folded tree. Paint is given the text after it is cut.
-func (w treeWriter) line(indent int, text string, paint func(string) string) {
+// line writes one line that is cut to the screen's width in a folded tree, in a colour; "": in none.
+func (w treeWriter) line(indent int, text, colour string) {
 	text = oneLine(text)
 	if most := screenWidth - indent; !w.All && utf8.RuneCountInString(text) > most {
 		text = string([]rune(text)[:most-1]) + "…"
 	}
-	if paint != nil {
-		text = paint(text)
-	}
-	fmt.Fprintf(w.b, "%s%s\n", strings.Repeat(" ", indent), text)
+	fmt.Fprintf(w.b, "%s%s\n", strings.Repeat(" ", indent), w.Style.paint(colour, text))
 }
 
 // wrapped writes a text over several lines, a few in a folded tree. The lines after the first are indented further.
-func (w treeWriter) wrapped(indent int, text string, paint func(string) string) {
+func (w treeWriter) wrapped(indent int, text, colour string) {
 	words := strings.Fields(oneLine(text))
 	line, lines := "", 0
 	for i, word := range words {
@@ -88,16 +85,16 @@ func (w treeWriter) wrapped(indent int, text string, paint func(string) string) 
 			continue
 		}
 		if lines++; lines == maxWrapped && !w.All {
-			w.line(indent, line+" "+strings.Join(words[i:], " "), paint)
+			w.line(indent, line+" "+strings.Join(words[i:], " "), colour)
 			return
 		}
-		w.line(indent, line, paint)
+		w.line(indent, line, colour)
 		line = word
 		if lines == 1 {
 			indent += 4
 		}
 	}
-	w.line(indent, line, paint)
+	w.line(indent, line, colour)
 }
 
 // WriteText prints the tree.
@@ -108,30 +105,27 @@ func (t *PolicyTree) WriteText(b *strings.Builder, view View) {
 	if t.DecisionID != "" {
 		source = "Policy on the decision of " + when(t.At, w.Now)
 	}
-	w.line(0, source, nil)
+	w.line(0, source, "")
 	if t.DecisionID != "" {
-		w.line(2, "recorded as "+t.DecisionID, nil)
+		w.line(2, "recorded as "+t.DecisionID, "")
 	}
 	if t.RecordedDigest != "" && t.RecordedDigest != t.PolicyDigest {
 		w.line(2, fmt.Sprintf("by other policies (%s) than those that are explained here (%s)", short(t.RecordedDigest),
-			short(t.PolicyDigest)),
-			func(s string) string { return w.Style.paint(yellow, s) })
+			short(t.PolicyDigest)), yellow)
 	}
 	if r := t.Recorded; r != nil && len(t.Explanations) > 0 && (r.Effect != t.Explanations[0].Verdict.Effect ||
 		!slices.Equal(decisive(*r), decisive(t.Explanations[0].Verdict))) {
-		w.line(2, "decided then: "+sum(r.Effect, decisive(*r)), func(s string) string {
-			return w.Style.paint(yellow, s)
-		})
+		w.line(2, "decided then: "+sum(r.Effect, decisive(*r)), yellow)
 	}
 	for _, x := range t.Explanations {
 		w.explanation(x)
 	}
 	for i, o := range t.Others {
 		if i == maxOthers && !w.All {
-			w.line(2, fmt.Sprintf("and %d other actions (with --all)", len(t.Others)-i), nil)
+			w.line(2, fmt.Sprintf("and %d other actions (with --all)", len(t.Others)-i), "")
 			break
 		}
-		w.line(2, o.Action+": "+sum(o.Effect, o.Rules), nil)
+		w.line(2, o.Action+": "+sum(o.Effect, o.Rules), "")
 	}
 }
 
@@ -151,11 +145,11 @@ func short(digest string) string {
 func (w treeWriter) explanation(x rollout.Explanation) {
 	fmt.Fprintf(w.b, "  %s: %s\n", oneLine(cmp.Or(x.Action, "the spec")), w.Style.effect(x.Verdict.Effect))
 	if x.Incomplete != "" {
-		w.line(4, "not all is explained: "+x.Incomplete, func(s string) string { return w.Style.paint(yellow, s) })
+		w.line(4, "not all is explained: "+x.Incomplete, yellow)
 	}
 	for i, f := range x.Others {
 		if i == maxOpen && !w.All {
-			w.line(4, fmt.Sprintf("and %d other problems (with --all)", len(x.Others)-i), nil)
+			w.line(4, fmt.Sprintf("and %d other problems (with --all)", len(x.Others)-i), "")
 			break
 		}
 		w.finding(f)
@@ -178,19 +172,19 @@ func (w treeWriter) explanation(x rollout.Explanation) {
 		}
 	}
 	if n := open - maxOpen; n > 0 {
-		w.line(4, fmt.Sprintf("and %d other rules that fired (with --all)", n), nil)
+		w.line(4, fmt.Sprintf("and %d other rules that fired (with --all)", n), "")
 	}
 	if n := passed - maxPassed; n > 0 {
-		w.line(4, fmt.Sprintf("and %d other rules that passed (with --all)", n), nil)
+		w.line(4, fmt.Sprintf("and %d other rules that passed (with --all)", n), "")
 	}
 	if len(idle) > 0 {
-		w.wrapped(4, fmt.Sprintf("%d not about this or not configured: %s", len(idle), strings.Join(idle, ", ")), nil)
+		w.wrapped(4, fmt.Sprintf("%d not about this or not configured: %s", len(idle), strings.Join(idle, ", ")), "")
 	}
 }
 
 // finding is one that no rule is behind.
 func (w treeWriter) finding(f rollout.Finding) {
-	w.wrapped(4, mark(rollout.RuleFailed)+f.Rule+": "+f.Text(), w.colour(rollout.RuleFailed))
+	w.wrapped(4, mark(rollout.RuleFailed)+f.Rule+": "+f.Text(), colourOf(rollout.RuleFailed))
 }
 
 func mark(o rollout.RuleOutcome) string {
@@ -205,18 +199,16 @@ func mark(o rollout.RuleOutcome) string {
 	return "[ ] "
 }
 
-func (w treeWriter) colour(o rollout.RuleOutcome) func(string) string {
-	return func(s string) string {
-		switch o {
-		case rollout.RuleFailed, rollout.RuleFired:
-			return w.Style.paint(red, s)
-		case rollout.RuleWaived, rollout.RuleUnheard:
-			return w.Style.paint(yellow, s)
-		case rollout.RulePassed:
-			return w.Style.paint(green, s)
-		}
-		return s
+func colourOf(o rollout.RuleOutcome) string {
+	switch o {
+	case rollout.RuleFailed, rollout.RuleFired:
+		return red
+	case rollout.RuleWaived, rollout.RuleUnheard:
+		return yellow
+	case rollout.RulePassed:
+		return green
 	}
+	return ""
 }
 
 // open shows a rule that decided: what it found, where, and what it saw.
@@ -232,10 +224,10 @@ func (w treeWriter) open(r rollout.RuleExplanation) {
 		w.head(r, c)
 		w.findings(c)
 		if len(c.True) == 0 && c.False != nil {
-			w.line(6, c.False.Location+": "+c.False.Text, nil)
+			w.line(6, c.False.Location+": "+c.False.Text, "")
 		}
 		for _, v := range telling(c) {
-			w.line(8, v.Name+" = "+v.Value, nil)
+			w.line(8, v.Name+" = "+v.Value, "")
 		}
 	}
 }
@@ -271,13 +263,13 @@ func (w treeWriter) head(r rollout.RuleExplanation, c rollout.ClauseExplanation)
 	case rollout.RuleFailed:
 		text += ": could not be evaluated"
 	}
-	w.line(4, text, w.colour(c.Outcome))
+	w.line(4, text, colourOf(c.Outcome))
 }
 
 func (w treeWriter) findings(c rollout.ClauseExplanation) {
 	for i, f := range c.Findings {
 		if i == maxOpen && !w.All {
-			w.line(6, fmt.Sprintf("and %d more", len(c.Findings)-i), nil)
+			w.line(6, fmt.Sprintf("and %d more", len(c.Findings)-i), "")
 			break
 		}
 		text := fmt.Sprintf("%s: %s", f.Effect, f.Message)
@@ -287,7 +279,7 @@ func (w treeWriter) findings(c rollout.ClauseExplanation) {
 		if f.Waived != "" {
 			text += " [waived by " + f.Waived + "]"
 		}
-		w.wrapped(6, text, nil)
+		w.wrapped(6, text, "")
 	}
 }
 
@@ -297,7 +289,7 @@ func (w treeWriter) passed(r rollout.RuleExplanation) {
 	if seen := goesBy(r); len(seen) > 0 {
 		text += ": " + strings.Join(seen, "; ")
 	}
-	w.wrapped(4, text, w.colour(rollout.RulePassed))
+	w.wrapped(4, text, colourOf(rollout.RulePassed))
 }
 
 // goesBy is what the clauses of a rule that found nothing stopped at, and what the one that saw most goes by.
@@ -353,7 +345,7 @@ func (w treeWriter) unfolded(r rollout.RuleExplanation) {
 			w.expression(6, "not true", *c.False)
 		}
 		for _, v := range c.Ahead {
-			w.line(8, v.Name+" = "+v.Value, nil)
+			w.line(8, v.Name+" = "+v.Value, "")
 		}
 	}
 }
@@ -363,9 +355,9 @@ func (w treeWriter) expression(indent int, what string, e rollout.Expression) {
 	if e.Ways > 1 {
 		text += fmt.Sprintf(" (%d ways)", e.Ways)
 	}
-	w.line(indent, text, nil)
+	w.line(indent, text, "")
 	for _, v := range e.Values {
-		w.line(indent+2, v.Name+" = "+v.Value, nil)
+		w.line(indent+2, v.Name+" = "+v.Value, "")
 	}
 	if e.Because != nil {
 		w.expression(indent+2, "because not true", *e.Because)
