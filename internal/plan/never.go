@@ -322,7 +322,7 @@ func (n *never) pooled(id string) {
 		return
 	}
 	for _, p := range n.s.Spec.Spec.Pools {
-		at := findPool(was.Pools, p.Name)
+		at := find(was.Pools, func(have *v1alpha1.RecordedPool) bool { return have.Name == p.Name })
 		if at == nil || isZero(p.Replicas) || len(p.TaskQueues) > 0 {
 			continue
 		}

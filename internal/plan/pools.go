@@ -24,10 +24,6 @@ func (v *view) poolsOf(buildID string) []v1alpha1.RecordedPool {
 	return nil
 }
 
-func findPool(pools []v1alpha1.RecordedPool, name string) *v1alpha1.RecordedPool {
-	return find(pools, func(p *v1alpha1.RecordedPool) bool { return p.Name == name })
-}
-
 // specPool is a pool as the spec has it now, nil if it has none of that name.
 func (v *view) specPool(name string) *v1alpha1.Pool {
 	if v.spec == nil {
