@@ -68,7 +68,7 @@ type filer struct {
 
 // put writes a file, unless its content is what it was, and gives the hash of its blob.
 func (f *filer) put(name, data string) string {
-	hash := blobHash(data)
+	hash := BlobHash(data)
 	f.change(name, hash, rollout.FileChange{Data: data})
 	return hash
 }
@@ -343,8 +343,8 @@ func cloneHashes(files map[string]string) map[string]string {
 	return maps.Clone(files)
 }
 
-// blobHash is the name that Git gives to a file's content.
-func blobHash(data string) string {
+// BlobHash is the name that Git gives to a file's content, in hex.
+func BlobHash(data string) string {
 	e := encoders.Get().(*encoder) // for its buffer
 	defer e.giveBack()
 	e.buf = append(e.buf, "blob "...)

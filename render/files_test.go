@@ -110,7 +110,7 @@ func TestUntouchedVersionsKeepTheirHashes(t *testing.T) {
 	s.ask(with(checkoutSpec, "checkout:v2.3.0", "checkout:v2.4.0"))
 	s.commit()
 	require.Equal(t, before, s.record.Routing.Spec.Versions[0].Files)
-	require.Equal(t, blobHash(s.manifest()), s.record.Routing.Spec.Versions[1].Files[layout.Deployment])
+	require.Equal(t, BlobHash(s.manifest()), s.record.Routing.Spec.Versions[1].Files[layout.Deployment])
 }
 
 func TestRenderDropsFilesOfBefore(t *testing.T) {
@@ -262,8 +262,8 @@ func TestTransitionKeyOfAHold(t *testing.T) {
 
 // TestBlobHash compares with what git hash-object prints.
 func TestBlobHash(t *testing.T) {
-	require.Equal(t, "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", blobHash(""))
-	require.Equal(t, "ce013625030ba8dba906f756967f9e9ca394464a", blobHash("hello\n"))
+	require.Equal(t, "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", BlobHash(""))
+	require.Equal(t, "ce013625030ba8dba906f756967f9e9ca394464a", BlobHash("hello\n"))
 }
 
 // A worker deployment that was retired leaves nothing behind; one that has workers stays.

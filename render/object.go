@@ -1,6 +1,9 @@
 package render
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // The helpers here walk decoded JSON. A field that is null counts as missing, as it does to Kubernetes.
 
@@ -22,19 +25,11 @@ func objectAt(m map[string]any, keys ...string) (map[string]any, error) {
 	for i, key := range keys {
 		next, ok := m[key].(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("%s is not an object", fieldPath(keys[:i+1]))
+			return nil, fmt.Errorf("%s is not an object", strings.Join(keys[:i+1], "."))
 		}
 		m = next
 	}
 	return m, nil
-}
-
-func fieldPath(keys []string) string {
-	path := keys[0]
-	for _, k := range keys[1:] {
-		path += "." + k
-	}
-	return path
 }
 
 // listIn gives the list in a field, nil if it is missing.

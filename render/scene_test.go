@@ -195,7 +195,7 @@ func (s *scene) commit() []rollout.FileChange {
 
 // put writes a file as anyone may.
 func (s *scene) put(name, data string) {
-	hash := blobHash(data)
+	hash := BlobHash(data)
 	s.blobs[hash] = data
 	s.record.Files[name] = rollout.File{Hash: hash, Data: data}
 }

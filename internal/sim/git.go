@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +12,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/render"
 )
 
 // commit gives the record after a commit. Nothing of the one before is changed.
@@ -30,7 +30,7 @@ func commit(record rollout.Record, changes []rollout.FileChange) (rollout.Record
 			// There is no history here to take the content from. It matters only when the file is edited later on.
 			next.Files[name] = rollout.File{Hash: c.Blob, Data: next.Files[name].Data}
 		default:
-			next.Files[name] = rollout.File{Hash: blobHash(c.Data), Data: c.Data}
+			next.Files[name] = rollout.File{Hash: render.BlobHash(c.Data), Data: c.Data}
 		}
 	}
 	for _, name := range []string{layout.Routing, layout.Status} {
@@ -49,11 +49,6 @@ func commit(record rollout.Record, changes []rollout.FileChange) (rollout.Record
 		}
 	}
 	return next, nil
-}
-
-func blobHash(data string) string {
-	sum := sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(data), data))
-	return hex.EncodeToString(sum[:])
 }
 
 func withImage(spec *v1alpha1.WorkerDeployment, image string) (*v1alpha1.WorkerDeployment, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/render"
 )
 
 // secondRead is how long after the first read of a cycle the second one is made.
@@ -124,7 +125,7 @@ func (p ports) Commit(_ context.Context, c rollout.Commit) (string, error) {
 		if strings.HasPrefix(f.Path, p.snapshot.Record.Dir+"/") {
 			record = append(record, f)
 		} else {
-			p.root = rollout.File{Data: f.Data, Hash: blobHash(f.Data)}
+			p.root = rollout.File{Data: f.Data, Hash: render.BlobHash(f.Data)}
 		}
 	}
 	if len(record) == 0 {

@@ -229,11 +229,6 @@ func (s *simulation) cycle(ctx context.Context, t time.Time) (decision, error) {
 	return d, nil
 }
 
-// statesTold reports whether a commit only tells of states that versions came to.
-func statesTold(d decision) bool {
-	return render.StatesTold(d.snapshot.Record.LastStatus(), d.plan.Status) != nil
-}
-
 // ask hands what waits for approval to the people of the script, and forgets what does not any more.
 func (s *simulation) ask(t time.Time, d decision) {
 	waiting := map[string]bool{}
@@ -283,8 +278,8 @@ func (s *simulation) tell(t time.Time, d decision, events []string, committed bo
 		Held: d.plan.Held, Routing: s.temporal.routing, State: d.state, NextDue: d.plan.NextDue}
 	if committed {
 		e.Commit = d.plan.Summary
-		if len(d.plan.Actions) == 0 && statesTold(d) { // which the events say
-			e.Commit = nil
+		if len(d.plan.Actions) == 0 && render.StatesTold(d.snapshot.Record.LastStatus(), d.plan.Status) != nil {
+			e.Commit = nil // it tells of states only, as the events do
 		}
 	}
 	if n := len(s.table.Entries); n == 0 || d.acted || len(events) > 0 ||
