@@ -5,19 +5,9 @@ import (
 	"math"
 )
 
-// Arm counts the closed workflows of one version since the stage began.
+// Arm counts the closed workflows of one version since the stage began, and how many of them failed.
 type Arm struct {
-	// Failed of Closed.
-	Failed int64 `json:"failed"`
-	Closed int64 `json:"closed"`
-}
-
-// Rate is Failed/Closed, 0 if nothing is closed.
-func (a Arm) Rate() float64 {
-	if a.Closed == 0 {
-		return 0
-	}
-	return float64(a.Failed) / float64(a.Closed)
+	Closed, Failed int64
 }
 
 // Input of Compare. A stage of a rollout is what lies between two ramp changes, and the bake after the promotion;
@@ -44,20 +34,14 @@ type Input struct {
 type Result struct {
 	// Enough closed workflows of the candidate for the lack of evidence to mean something. Worse and AboveCeiling do
 	// not wait for it.
-	Enough bool `json:"enough"`
-	// Compared says that there were closed workflows of both versions.
-	Compared bool `json:"compared"`
-	// The rates are 0 where nothing is closed.
-	CandidateRate float64 `json:"candidateRate"`
-	CurrentRate   float64 `json:"currentRate"`
+	Enough bool
 	// Evidence that the candidate is worse, as the logarithm to the base 10 of e: 2 is a hundred to one. Always finite.
-	Evidence float64 `json:"evidence"`
+	Evidence float64
 	// CeilingEvidence is the same for a rate above the ceiling; 0 without a ceiling.
-	CeilingEvidence float64 `json:"ceilingEvidence"`
+	CeilingEvidence float64
 	// Bound that Evidence or CeilingEvidence has to reach.
-	Bound        float64 `json:"bound"`
-	Worse        bool    `json:"worse"`
-	AboveCeiling bool    `json:"aboveCeiling"`
+	Bound               float64
+	Worse, AboveCeiling bool
 }
 
 // Compare looks at the counts of one stage. Over all stages of a rollout, looked at however often, the chance that
@@ -69,12 +53,9 @@ func Compare(in Input) (Result, error) {
 		return Result{}, err
 	}
 	r := Result{
-		Enough:        in.Candidate.Closed >= in.MinSamples,
-		Compared:      in.Candidate.Closed > 0 && in.Current.Closed > 0,
-		CandidateRate: in.Candidate.Rate(),
-		CurrentRate:   in.Current.Rate(),
-		Bound:         bound(in),
-		Evidence:      tableOf(in).evidence(in.Share, 1+in.Tolerance) / math.Ln10,
+		Enough:   in.Candidate.Closed >= in.MinSamples,
+		Bound:    bound(in),
+		Evidence: tableOf(in).evidence(in.Share, 1+in.Tolerance) / math.Ln10,
 	}
 	r.Worse = r.Evidence >= r.Bound
 	if in.Ceiling > 0 {

@@ -72,7 +72,7 @@ func evidenceTable(t *testing.T) string {
 	for failed := int64(0); failed <= 9; failed++ {
 		in.Candidate = canary.Arm{Failed: failed, Closed: 80}
 		r := compare(t, in)
-		fmt.Fprintf(&w, "| %d | %.3g%% | %.2f | %.2f | %s |\n", failed, 100*r.CandidateRate, r.Evidence, r.Bound, map[bool]string{true: "yes", false: "no"}[r.Worse])
+		fmt.Fprintf(&w, "| %d | %.3g%% | %.2f | %.2f | %s |\n", failed, 100*rate(in.Candidate), r.Evidence, r.Bound, map[bool]string{true: "yes", false: "no"}[r.Worse])
 	}
 	return w.String()
 }

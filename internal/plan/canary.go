@@ -97,12 +97,11 @@ func (v *view) canary() *rollout.Canary {
 	}
 	settings, _ := v.analysisOf()
 	in := canary.Input{
-		Candidate: canary.Arm{Failed: out.CandidateCounts.Failed, Closed: out.CandidateCounts.Closed},
-		Alpha:     settings.Alpha, Stages: len(v.steps()) + 1, MinSamples: int64(settings.MinSamples),
-		Ceiling: settings.MaxFailureRate, Tolerance: settings.Tolerance,
+		Candidate: canary.Arm(out.CandidateCounts), Alpha: settings.Alpha, Stages: len(v.steps()) + 1,
+		MinSamples: int64(settings.MinSamples), Ceiling: settings.MaxFailureRate, Tolerance: settings.Tolerance,
 	}
 	if j.phase == rollout.PhaseRamp {
-		in.Current = canary.Arm{Failed: out.AgainstCounts.Failed, Closed: out.AgainstCounts.Closed}
+		in.Current = canary.Arm(out.AgainstCounts)
 		in.Share = v.share(j.candidate.BuildID) / 100
 	}
 	r, err := canary.Compare(in)
