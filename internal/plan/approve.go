@@ -156,12 +156,9 @@ func (r *resolver) frozenProposal() bool {
 
 // asks is the raise of the target that is held for a person's approval; nil: none is.
 func (r *resolver) asks() *rollout.Held {
-	for i, h := range r.held {
-		if h.Action.IsRaise() && h.Verdict.Effect == rollout.RequireApproval && r.isTarget(h.Action.BuildID) {
-			return &r.held[i]
-		}
-	}
-	return nil
+	return find(r.held, func(h *rollout.Held) bool {
+		return h.Action.IsRaise() && h.Verdict.Effect == rollout.RequireApproval && r.isTarget(h.Action.BuildID)
+	})
 }
 
 // nextProposal writes down what waits for approval, and what one approval covers.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -109,10 +110,7 @@ func (r *resolver) refusal() *v1alpha1.Asked {
 	if by == "" && r.rec.Proposal.Approved != nil {
 		by = r.rec.Proposal.Approved.By
 	}
-	if by == "" {
-		by = "unknown"
-	}
-	return &v1alpha1.Asked{By: by, Reason: r.s.Approver.Why, At: v1alpha1.NewTime(r.now)}
+	return &v1alpha1.Asked{By: cmp.Or(by, "unknown"), Reason: r.s.Approver.Why, At: v1alpha1.NewTime(r.now)}
 }
 
 // sayWhoApproves adds to why a raise waits what became of its approval.

@@ -12,8 +12,7 @@ import (
 func (n *never) unroutes() {
 	current := n.s.Observation.Routing.Current
 	asked := n.routing().Retire
-	switch {
-	case asked == nil || asked.Current != v1alpha1.UnrouteProven && asked.Current != v1alpha1.UnrouteAnyway:
+	if asked == nil || asked.Current != v1alpha1.UnrouteProven && asked.Current != v1alpha1.UnrouteAnyway {
 		n.add("%s would lose its new workflows, which was not asked for", current)
 		return
 	}

@@ -167,21 +167,19 @@ func (v *view) sunset() v1alpha1.SunsetStrategy { return v.spec.Spec.Sunset }
 // sunsetFrom is when a version may be scaled down, by its state; both delays count from when it became drained, or,
 // for one that was never routed, from when it was created. For one that a person asked to retire there are none.
 func (v *view) sunsetFrom(r *v1alpha1.RecordedVersion) time.Time {
-	if r.Retire != nil {
-		return time.Time{}
-	}
-	if o := v.obs.Version(r.BuildID); o != nil && o.Drainage == rollout.Drained {
-		return o.DrainageChangedAt.Add(v.sunset().ScaledownDelay.Duration)
-	}
-	return r.CreatedAt.Add(v.sunset().DeleteDelay.Duration)
+	return v.goesFrom(r, v.sunset().ScaledownDelay.Duration)
 }
 
 func (v *view) deleteFrom(r *v1alpha1.RecordedVersion) time.Time {
+	return v.goesFrom(r, v.sunset().DeleteDelay.Duration)
+}
+
+func (v *view) goesFrom(r *v1alpha1.RecordedVersion, drained time.Duration) time.Time {
 	if r.Retire != nil {
 		return time.Time{}
 	}
 	if o := v.obs.Version(r.BuildID); o != nil && o.Drainage == rollout.Drained {
-		return o.DrainageChangedAt.Add(v.sunset().DeleteDelay.Duration)
+		return o.DrainageChangedAt.Add(drained)
 	}
 	return r.CreatedAt.Add(v.sunset().DeleteDelay.Duration)
 }

@@ -129,7 +129,7 @@ func (v *view) proposeOthers(p *rollout.Proposal) {
 			continue
 		}
 		if v.isTarget(r.BuildID) && v.unusable == nil {
-			if len(files(p.Actions, r.BuildID)) == 0 &&
+			if !slices.ContainsFunc(p.Actions, rewrites(r.BuildID)) &&
 				(!equal(r.Replicas, v.wantedReplicas(r)) || !samePools(r.Pools, v.wantedPools(r))) {
 				propose(p, "replicas", outcome{actions: []rollout.Action{v.scale(r)}})
 			}
@@ -156,27 +156,18 @@ func (v *view) proposeManifests(p *rollout.Proposal, r *v1alpha1.RecordedVersion
 	if slices.ContainsFunc(p.Actions, written) {
 		return
 	}
-	p.Actions = slices.DeleteFunc(p.Actions, func(a rollout.Action) bool {
-		return len(files([]rollout.Action{a}, r.BuildID)) > 0
-	})
+	p.Actions = slices.DeleteFunc(p.Actions, rewrites(r.BuildID))
 	for _, d := range drift {
 		p.Actions = append(p.Actions, rollout.Action{Kind: rollout.DriftAction, BuildID: r.BuildID, Row: "manifest",
 			Drift: &d, Reason: fmt.Sprintf("%s is not what was written", d.Path)})
 	}
 }
 
-// files are the actions for the target that write files which it has already.
-func files(actions []rollout.Action, buildID string) []rollout.Action {
-	var out []rollout.Action
-	for _, a := range actions {
-		switch a.Kind {
-		case rollout.UpdateVersion, rollout.Restore:
-			if a.BuildID == buildID {
-				out = append(out, a)
-			}
-		}
+// rewrites are the actions for the target that write files which it has already.
+func rewrites(buildID string) func(rollout.Action) bool {
+	return func(a rollout.Action) bool {
+		return a.BuildID == buildID && (a.Kind == rollout.UpdateVersion || a.Kind == rollout.Restore)
 	}
-	return out
 }
 
 func propose(p *rollout.Proposal, row string, o outcome) {
