@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -18,11 +19,7 @@ func (v *view) askMissing() *rollout.MissingAsk {
 	if r == nil || v.obs.Version(r.BuildID) != nil || !v.now.After(v.awaitedSince().Add(missingAfter)) {
 		return nil
 	}
-	ask := &rollout.MissingAsk{BuildID: r.BuildID, Workers: []string{r.Deployment}}
-	for _, pool := range r.Pools {
-		ask.Workers = append(ask.Workers, pool.Deployment)
-	}
-	return ask
+	return &rollout.MissingAsk{BuildID: r.BuildID, Workers: rollout.TakenBy([]v1alpha1.RecordedVersion{*r})}
 }
 
 // sayMissing says where the target's workers are, as far as Temporal knows, and what to do. That is certain, and will
