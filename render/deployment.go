@@ -106,9 +106,7 @@ func (v version) labels() map[string]any {
 	if v.pool != "" {
 		of = rollout.PoolLabels(v.name.Name, v.pool, v.buildID)
 	}
-	for k, l := range of {
-		labels[k] = l
-	}
+	setAll(labels, of)
 	return labels
 }
 

@@ -35,9 +35,7 @@ func setGuard(annotations, own map[string]any, guard v1alpha1.Guard) error {
 	switch guard {
 	case v1alpha1.GuardOn:
 		annotations[rollout.AnnotationArgoSync] = addOption(addOption(options, argoNoPrune), argoNoDelete)
-		for key, value := range guards {
-			annotations[key] = value
-		}
+		setAll(annotations, guards)
 		return nil
 	case v1alpha1.GuardOff:
 	default:

@@ -43,6 +43,13 @@ func listIn(m map[string]any, key string) ([]any, error) {
 	return nil, fmt.Errorf("%s is not a list", key)
 }
 
+// setAll sets fields to texts.
+func setAll(m map[string]any, texts map[string]string) {
+	for key, value := range texts {
+		m[key] = value
+	}
+}
+
 // setList leaves an empty list out, so that taking away what was added leaves no trace.
 func setList(m map[string]any, key string, list []any) {
 	if len(list) == 0 {

@@ -60,9 +60,7 @@ func (r resource) manifest(w rollout.ResourceWrite) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("metadata.%w", err)
 	}
-	for k, v := range rollout.SelectorLabels(r.name.Name, r.buildID) {
-		labels[k] = v
-	}
+	setAll(labels, rollout.SelectorLabels(r.name.Name, r.buildID))
 	if r.ignoreHealth {
 		annotations, err := objectIn(meta, "annotations")
 		if err != nil {
@@ -86,16 +84,12 @@ func (r resource) fill(spec map[string]any) {
 	r.fillScaleTargets(spec)
 	if selector, ok := spec["selector"].(map[string]any); ok {
 		if labels, ok := selector["matchLabels"].(map[string]any); ok && len(labels) == 0 {
-			for k, v := range rollout.SelectorLabels(r.name.Name, r.buildID) {
-				labels[k] = v
-			}
+			setAll(labels, rollout.SelectorLabels(r.name.Name, r.buildID))
 		}
 	}
 	for _, m := range objects(spec["metrics"]) {
 		if labels, err := objectAt(m, "external", "metric", "selector", "matchLabels"); err == nil {
-			for k, v := range metricLabels(r.name, r.buildID, r.temporalNamespace) {
-				labels[k] = v
-			}
+			setAll(labels, metricLabels(r.name, r.buildID, r.temporalNamespace))
 		}
 	}
 	for _, t := range objects(spec["triggers"]) {
