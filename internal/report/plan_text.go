@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -148,7 +149,7 @@ func (f File) write(b *strings.Builder, style Style) {
 		fmt.Fprintf(b, "%s %s\n", strings.ToLower(string(f.Op)), f.Path)
 		return
 	}
-	b.WriteString(style.diff(clean(f.Diff)))
+	b.WriteString(style.diff(printable.Text(f.Diff)))
 	if !strings.HasSuffix(f.Diff, "\n") {
 		b.WriteString("\n")
 	}

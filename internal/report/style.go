@@ -59,21 +59,18 @@ func (s Style) diff(text string) string {
 	}
 	var b strings.Builder
 	for line := range strings.SplitAfterSeq(text, "\n") {
-		body, end := strings.TrimSuffix(line, "\n"), ""
-		if body != line {
-			end = "\n"
-		}
+		body, colour := strings.TrimSuffix(line, "\n"), ""
 		switch {
 		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
-			body = s.paint(bold, body)
+			colour = bold
 		case strings.HasPrefix(line, "+"):
-			body = s.paint(green, body)
+			colour = green
 		case strings.HasPrefix(line, "-"):
-			body = s.paint(red, body)
+			colour = red
 		case strings.HasPrefix(line, "@@"):
-			body = s.paint(cyan, body)
+			colour = cyan
 		}
-		b.WriteString(body + end)
+		b.WriteString(s.paint(colour, body) + line[len(body):])
 	}
 	return b.String()
 }
@@ -83,12 +80,7 @@ func unversioned(buildID string) string { return cmp.Or(buildID, "unversioned wo
 
 // oneLine makes text from specs, policies and servers fit for a line of a terminal: no line ends, and what cannot be
 // seen escaped.
-func oneLine(s string) string {
-	return printable.Line(s)
-}
-
-// clean makes text of several lines fit for a terminal.
-func clean(s string) string { return printable.Text(s) }
+func oneLine(s string) string { return printable.Line(s) }
 
 // when prints a time in UTC and how far it is from now.
 func when(t, now time.Time) string {
