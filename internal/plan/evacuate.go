@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -18,28 +17,6 @@ import (
 // jobMemory is how long Temporal is sure to know a job that ended: the shortest retention is a day. What it does not
 // know after that may have run, and is not started again.
 const jobMemory = 20 * time.Hour
-
-// stagesOf are the stages that a spec asks for, in the order in which they are due.
-func stagesOf(e *v1alpha1.Evacuation) []rollout.Evacuation {
-	if e == nil {
-		return nil
-	}
-	var out []rollout.Evacuation
-	if s := e.ContinueAsNewSignal; s != nil {
-		out = append(out, rollout.Evacuation{Stage: v1alpha1.EvacuateBySignal, After: s.After.Duration, Signal: s.Name})
-	}
-	if m := e.MoveTo; m != nil {
-		out = append(out, rollout.Evacuation{Stage: v1alpha1.EvacuateByMove, After: m.After.Duration, Target: m.Target})
-	}
-	if d := e.CancelAfter.Duration; d > 0 {
-		out = append(out, rollout.Evacuation{Stage: v1alpha1.EvacuateByCancel, After: d})
-	}
-	if d := e.TerminateAfter.Duration; d > 0 {
-		out = append(out, rollout.Evacuation{Stage: v1alpha1.EvacuateByTermination, After: d})
-	}
-	slices.SortStableFunc(out, func(a, b rollout.Evacuation) int { return cmp.Compare(a.After, b.After) })
-	return out
-}
 
 // moveToCurrent is a move's target that stands for the current version.
 const moveToCurrent = "Current"
@@ -88,7 +65,7 @@ func (v *view) stages(r *v1alpha1.RecordedVersion) []rollout.Evacuation {
 		}
 	}
 	var out []rollout.Evacuation
-	for _, s := range stagesOf(v.sunset().Evacuate) {
+	for _, s := range rollout.EvacuationStages(v.sunset().Evacuate) {
 		s.Attempt, s.Since = attempt, since
 		if s.Target == moveToCurrent {
 			s.Target = v.actual.Current

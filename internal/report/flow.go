@@ -203,49 +203,32 @@ func (r ProposalReport) progressive() []v1alpha1.RolloutStep {
 
 // stages are those of the evacuation that the spec asks for.
 func (r ProposalReport) stages(f *flow, asked rollout.Evacuation) {
-	type stage struct {
-		stage v1alpha1.EvacuationStage
-		text  string
-		after time.Duration
-	}
-	var all []stage
-	if e := sunsetOf(r.Snapshot).Evacuate; e != nil {
-		if e.ContinueAsNewSignal != nil {
-			all = append(all, stage{v1alpha1.EvacuateBySignal, "signal " + label(e.ContinueAsNewSignal.Name),
-				e.ContinueAsNewSignal.After.Duration})
-		}
-		if e.MoveTo != nil {
-			all = append(all, stage{v1alpha1.EvacuateByMove, "move workflows", e.MoveTo.After.Duration})
-		}
-		if e.CancelAfter.Duration > 0 {
-			all = append(all, stage{v1alpha1.EvacuateByCancel, "cancel workflows", e.CancelAfter.Duration})
-		}
-		if e.TerminateAfter.Duration > 0 {
-			all = append(all, stage{v1alpha1.EvacuateByTermination, "terminate workflows", e.TerminateAfter.Duration})
-		}
-	}
-	all = slices.DeleteFunc(all, func(s stage) bool { return s.stage == asked.Stage })
-	text := strings.ToLower(string(asked.Stage)) + " workflows"
-	if asked.Target != "" {
-		text += " to " + label(asked.Target)
-	}
-	all = append(all, stage{asked.Stage, text + ", asked for here", asked.After})
-	slices.SortStableFunc(all, func(a, b stage) int { return cmp.Compare(a.after, b.after) })
+	all := rollout.EvacuationStages(sunsetOf(r.Snapshot).Evacuate)
+	all = slices.DeleteFunc(all, func(s rollout.Evacuation) bool { return s.Stage == asked.Stage })
+	all = append(all, asked)
+	slices.SortStableFunc(all, func(a, b rollout.Evacuation) int { return cmp.Compare(a.After, b.After) })
 	f.add(flowDone, "", label(r.Asked.Action.BuildID)+" lost its traffic")
 	before := time.Duration(0)
 	for _, s := range all {
-		class := flowTodo
-		switch {
-		case s.stage == asked.Stage:
+		class, text := flowTodo, strings.ToLower(string(s.Stage))+" workflows"
+		switch s.Stage {
+		case asked.Stage:
 			class = flowAsked
-		case s.after <= asked.After:
+			if s.Target != "" {
+				text += " to " + label(s.Target)
+			}
+			text += ", asked for here"
+		case v1alpha1.EvacuateBySignal:
+			text = "signal " + label(s.Signal)
+		}
+		if class == flowTodo && s.After <= asked.After {
 			class = flowDone
+			if state := r.stageState(s.Stage, asked.Attempt); state != "" {
+				text += ", " + strings.ToLower(label(string(state)))
+			}
 		}
-		if state := r.stageState(s.stage, asked.Attempt); state != "" && class == flowDone {
-			s.text += ", " + strings.ToLower(label(string(state)))
-		}
-		f.add(class, v1alpha1.Duration{Duration: s.after - before}.String(), s.text)
-		before = s.after
+		f.add(class, v1alpha1.Duration{Duration: s.After - before}.String(), text)
+		before = s.After
 	}
 }
 

@@ -1,10 +1,12 @@
 package rollout
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -29,6 +31,28 @@ type Evacuation struct {
 	JobID string `json:"jobID"`
 	// Open counts the open workflows that are pinned to the version.
 	Open int64 `json:"open,omitempty"`
+}
+
+// EvacuationStages are the stages that a spec asks for, in the order in which they are due.
+func EvacuationStages(e *v1alpha1.Evacuation) []Evacuation {
+	if e == nil {
+		return nil
+	}
+	var out []Evacuation
+	if s := e.ContinueAsNewSignal; s != nil {
+		out = append(out, Evacuation{Stage: v1alpha1.EvacuateBySignal, After: s.After.Duration, Signal: s.Name})
+	}
+	if m := e.MoveTo; m != nil {
+		out = append(out, Evacuation{Stage: v1alpha1.EvacuateByMove, After: m.After.Duration, Target: m.Target})
+	}
+	if d := e.CancelAfter.Duration; d > 0 {
+		out = append(out, Evacuation{Stage: v1alpha1.EvacuateByCancel, After: d})
+	}
+	if d := e.TerminateAfter.Duration; d > 0 {
+		out = append(out, Evacuation{Stage: v1alpha1.EvacuateByTermination, After: d})
+	}
+	slices.SortStableFunc(out, func(a, b Evacuation) int { return cmp.Compare(a.After, b.After) })
+	return out
 }
 
 // WantsApproval reports whether a person has to approve, whatever policy says: what moves or terminates workflows
