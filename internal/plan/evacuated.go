@@ -61,7 +61,7 @@ func (r *resolver) oneJob() {
 			return false
 		}
 		routed := move != nil && (move.BuildID == a.BuildID && move.Kind != rollout.ResetRamp ||
-			r.after(*move).Current == a.BuildID)
+			r.actual.AfterMove(*move).Current == a.BuildID)
 		why := ""
 		switch {
 		case routed, a.Evacuation.Stage == v1alpha1.EvacuateByMove && move != nil && move.Lowers():

@@ -152,7 +152,7 @@ func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
 	case !r.readable(), r.foreign() && next.Basis != nil, r.edit == editMerged && r.undecided():
 		return
 	case move != nil && (move.Raises() || r.actual.HasRamp || move.Kind == rollout.Rollback):
-		to := r.after(*move)
+		to := r.actual.AfterMove(*move)
 		if !r.unmoved() || !desiredConfig(next.Desired).SameTraffic(to) {
 			next.Desired, next.Basis = desiredOf(to), basisOf(r.actual)
 		}
@@ -175,20 +175,6 @@ func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
 // unfinished reports whether what is desired was decided on the routing as it is, and may be not carried out yet.
 func (v *view) unfinished() bool {
 	return v.edit != editOpen && v.unmoved()
-}
-
-// after is the routing once a move was made.
-func (r *resolver) after(move rollout.Action) rollout.RoutingConfig {
-	switch move.Kind {
-	case rollout.Ramp:
-		return rollout.RoutingConfig{Current: r.actual.Current, HasRamp: true, Ramping: move.BuildID,
-			Percentage: float32(move.To)}
-	case rollout.ResetRamp:
-		return rollout.RoutingConfig{Current: r.actual.Current}
-	case rollout.Unroute:
-		return rollout.RoutingConfig{}
-	}
-	return rollout.RoutingConfig{Current: move.BuildID}
 }
 
 // nextPromotions writes down what was seen to be current, and a rollback that this plan makes.

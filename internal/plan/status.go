@@ -68,7 +68,7 @@ func (r *resolver) howToApprove(p rollout.ReviewedProposal) string {
 // be told of before it is made, but never that a version became current.
 func (r *resolver) routed() rollout.RoutingConfig {
 	if move := r.move(); move != nil && (move.Lowers() || move.Kind == rollout.Ramp) {
-		return r.after(*move)
+		return r.actual.AfterMove(*move)
 	}
 	return r.actual
 }

@@ -101,7 +101,7 @@ func DecideTakeBack(s rollout.Snapshot, w TakeBack) (TakenBack, error) {
 		State: rollout.State{Reason: rollout.RolledBack, Message: w.Reason, Stalled: true}}
 	t.Plan = Resolve(s, p, rollout.Verdicts{})
 	if t.Plan.Lower != nil {
-		t.now = (&resolver{view: v}).after(move)
+		t.now = v.actual.AfterMove(move)
 	}
 	t.Said = headline(move)
 	return t, nil

@@ -205,25 +205,15 @@ func are(n int, what string) string {
 	return countOf(int64(n), what) + " are"
 }
 
-// after is the routing that the action leads to.
-func (r ProposalReport) after() rollout.RoutingConfig {
-	out, a := r.Snapshot.Observation.Routing, r.Asked.Action
-	switch a.Kind {
-	case rollout.Ramp:
-		out.HasRamp, out.Ramping, out.Percentage = true, a.BuildID, float32(a.To)
-	case rollout.Promote:
-		out = rollout.RoutingConfig{Current: a.BuildID}
-	case rollout.Unroute:
-		out = rollout.RoutingConfig{}
-	}
-	return out
-}
-
 // routing is a table of how new workflows are shared out, now and then.
 func (r ProposalReport) routing() string {
-	before, after := r.Snapshot.Observation.Routing, r.after()
 	if e := r.Asked.Action.Evacuation; e != nil {
 		return r.evacuated(*e)
+	}
+	before := r.Snapshot.Observation.Routing
+	after := before
+	if r.Asked.Action.Routes() {
+		after = before.AfterMove(r.Asked.Action)
 	}
 	var all []string
 	for _, c := range []rollout.RoutingConfig{before, after} {

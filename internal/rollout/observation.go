@@ -115,6 +115,19 @@ func (r RoutingConfig) After(step RoutingStep) RoutingConfig {
 	return r
 }
 
+// AfterMove is where new workflows go once an action that routes was carried out, without times and revision.
+func (r RoutingConfig) AfterMove(a Action) RoutingConfig {
+	switch a.Kind {
+	case Ramp:
+		return RoutingConfig{Current: r.Current, HasRamp: true, Ramping: a.BuildID, Percentage: float32(a.To)}
+	case ResetRamp:
+		return RoutingConfig{Current: r.Current}
+	case Unroute:
+		return RoutingConfig{}
+	}
+	return RoutingConfig{Current: a.BuildID}
+}
+
 // Same reports whether the routing did not move between two reads: all of it is compared, times included.
 func (r RoutingConfig) Same(o RoutingConfig) bool {
 	return r.SameTraffic(o) && r.Revision == o.Revision && r.CurrentChangedAt.Equal(o.CurrentChangedAt) &&
