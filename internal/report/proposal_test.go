@@ -243,6 +243,16 @@ func TestPullRequest(t *testing.T) {
 	}
 }
 
+// A change in place moves no traffic.
+func TestUpdateMovesNoTraffic(t *testing.T) {
+	r := goingOn()
+	routing := r.Snapshot.Observation.Routing
+	r.Asked.Action = rollout.Action{Kind: rollout.UpdateVersion, Update: rollout.UpdateTemplate, InTraffic: true, BuildID: routing.Ramping}
+	for _, id := range []string{routing.Current, routing.Ramping} {
+		require.Contains(t, r.routing(), fmt.Sprintf("| %s | %s | %[2]s |", quotedBuild(id), share(routing, id)))
+	}
+}
+
 // TestScreen: the part without a fold is short, and what is decisive comes first.
 func TestScreen(t *testing.T) {
 	for name, r := range pullRequests() {
