@@ -1,6 +1,9 @@
 package rollout
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Rival is another environment that claims the same worker deployment: its name, in the same Temporal namespace of the
 // same server.
@@ -18,12 +21,8 @@ func (s *Snapshot) Contested() bool {
 		return false
 	}
 	own := s.Environment.ManagerIdentity
-	for _, r := range s.Rivals {
-		if r.ManagerIdentity == own {
-			return true
-		}
-	}
-	return own == "" || o.ManagerIdentity != own
+	alike := slices.ContainsFunc(s.Rivals, func(r Rival) bool { return r.ManagerIdentity == own })
+	return alike || own == "" || o.ManagerIdentity != own
 }
 
 // SayRivals is what rivals are compared by.
