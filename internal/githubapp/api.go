@@ -1,7 +1,6 @@
 package githubapp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	gh "github.com/google/go-github/v88/github"
 
 	"github.com/rampart-gitops/rampart/internal/httpclient"
 )
@@ -53,151 +54,127 @@ func (e *Error) Error() string {
 const (
 	maxAnswer  = 1 << 20
 	maxMessage = 300 // of what GitHub says, in an error
-	apiVersion = "2022-11-28"
 )
+
+// bounded reads no more of an answer than maxAnswer.
+type bounded struct{ next http.RoundTripper }
+
+func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := b.next.RoundTrip(req)
+	if err == nil {
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxAnswer)
+	}
+	return resp, err
+}
 
 // question is one request to the API.
 type question struct {
-	op, method, path string
-	body             any
-	hints            map[int]string // by status
+	op    string
+	hints map[int]string // by status
 }
 
 // findInstallation asks for the installation on the repository.
-// https://docs.github.com/en/rest/apps/apps#get-a-repository-installation-for-the-authenticated-app
 func (s *Source) findInstallation(ctx context.Context) (int64, error) {
 	repo := s.cfg.Owner + "/" + s.cfg.Repo
-	q := question{op: "find the GitHub App's installation", method: http.MethodGet,
-		path: "/repos/" + url.PathEscape(s.cfg.Owner) + "/" + url.PathEscape(s.cfg.Repo) + "/installation",
-		hints: map[int]string{http.StatusNotFound: "install the App on " + repo +
-			", or check that the repository exists"}}
-	var answer struct {
-		ID int64 `json:"id"`
+	q := question{"find the GitHub App's installation", map[int]string{
+		http.StatusNotFound: "install the App on " + repo + ", or check that the repository exists"}}
+	found, at, err := ask(ctx, s, q, func(apps *gh.AppsService) (*gh.Installation, *gh.Response, error) {
+		return apps.GetRepositoryInstallation(ctx, url.PathEscape(s.cfg.Owner), url.PathEscape(s.cfg.Repo))
+	})
+	if err == nil && found.GetID() <= 0 {
+		err = &Error{Op: q.op, URL: at, Message: "the answer has no id"}
 	}
-	if err := s.ask(ctx, q, &answer); err != nil {
-		return 0, err
-	}
-	if answer.ID <= 0 {
-		return 0, &Error{Op: q.op, URL: s.base + q.path, Message: "the answer has no id"}
-	}
-	return answer.ID, nil
+	return found.GetID(), err
 }
 
 // exchange gets a token of the installation, for the one repository where that is known.
-// https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app
 func (s *Source) exchange(ctx context.Context) (string, time.Time, error) {
-	q := question{op: "get a token of the GitHub App", method: http.MethodPost,
-		path: fmt.Sprintf("/app/installations/%d/access_tokens", s.installation),
-		hints: map[int]string{
-			http.StatusNotFound:            "check the installation's ID, and that it is this App's",
-			http.StatusForbidden:           "the installation may be suspended",
-			http.StatusUnprocessableEntity: "check that the installation may see the repository",
-		}}
+	q := question{"get a token of the GitHub App", map[int]string{
+		http.StatusNotFound:            "check the installation's ID, and that it is this App's",
+		http.StatusForbidden:           "the installation may be suspended",
+		http.StatusUnprocessableEntity: "check that the installation may see the repository",
+	}}
+	var options gh.InstallationTokenOptions
 	if s.cfg.Repo != "" {
-		q.body = map[string][]string{"repositories": {s.cfg.Repo}}
+		options.Repositories = []string{s.cfg.Repo}
 	}
-	var answer struct {
-		Token     string    `json:"token"`
-		ExpiresAt time.Time `json:"expires_at"`
+	got, at, err := ask(ctx, s, q, func(apps *gh.AppsService) (*gh.InstallationToken, *gh.Response, error) {
+		return apps.CreateInstallationToken(ctx, s.installation, &options)
+	})
+	if err == nil && (got.GetToken() == "" || got.GetExpiresAt().IsZero()) {
+		err = &Error{Op: q.op, URL: at, Message: "the answer has no token, or no expires_at"}
 	}
-	if err := s.ask(ctx, q, &answer); err != nil {
-		return "", time.Time{}, err
-	}
-	if answer.Token == "" || answer.ExpiresAt.IsZero() {
-		return "", time.Time{}, &Error{Op: q.op, URL: s.base + q.path,
-			Message: "the answer has no token, or no expires_at"}
-	}
-	return answer.Token, answer.ExpiresAt, nil
+	return got.GetToken(), got.GetExpiresAt().Time, err
 }
 
-// ask sends a request as the App and decodes the answer.
-func (s *Source) ask(ctx context.Context, q question, answer any) error {
-	req, err := s.request(ctx, q)
-	if err != nil {
-		return err
-	}
-	resp, err := s.client.Do(req)
-	if err != nil {
-		return s.failed(ctx, q, err)
-	}
-	defer func() { _ = resp.Body.Close() }() // it was read as far as it counts
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return s.failed(ctx, q, err)
-	}
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		e := s.refusal(q, resp.StatusCode, data)
-		// https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
-		e.Limited = resp.Header.Get("Retry-After") != "" || resp.Header.Get("X-RateLimit-Remaining") == "0"
-		// What was sent may be in what comes back.
-		e.Message = httpclient.OneLine(strings.ReplaceAll(e.Message,
-			strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "), "***"), maxMessage)
-		return e
-	}
-	if err := json.Unmarshal(data, answer); err != nil {
-		// The decoder's error may repeat what it read.
-		return &Error{Op: q.op, URL: s.base + q.path, Message: "the answer is not the JSON that GitHub documents",
-			Hint: "check the address of the API"}
-	}
-	return nil
-}
-
-func (s *Source) request(ctx context.Context, q question) (*http.Request, error) {
+// ask puts a question as the App, with a proof of its own. It gives the address beside the answer.
+func ask[T any](ctx context.Context, s *Source, q question,
+	call func(*gh.AppsService) (T, *gh.Response, error)) (answer T, at string, err error) {
 	proof, err := s.proof(ctx)
 	if err != nil {
-		return nil, err
+		return answer, "", err
 	}
-	var body io.Reader = http.NoBody
-	if q.body != nil {
-		data, err := json.Marshal(q.body)
-		if err != nil {
-			return nil, err
-		}
-		body = bytes.NewReader(data)
-	}
-	req, err := http.NewRequestWithContext(ctx, q.method, s.base+q.path, body)
+	base := s.base + "/"
+	api, err := gh.NewClient(gh.WithHTTPClient(s.client), gh.WithURLs(&base, &base), gh.WithAuthToken(proof),
+		gh.WithUserAgent("rampart"), gh.WithDisableRateLimitCheck())
 	if err != nil {
-		return nil, err
+		return answer, "", fmt.Errorf("%s: %w", q.op, err)
 	}
-	req.Header.Set("Accept", "application/vnd.github+json")
-	req.Header.Set("Authorization", "Bearer "+proof)
-	req.Header.Set("User-Agent", "rampart")
-	req.Header.Set("X-GitHub-Api-Version", apiVersion)
-	if q.body != nil {
-		req.Header.Set("Content-Type", "application/json")
+	answer, resp, err := call(api.Apps)
+	if err != nil {
+		err = s.failed(ctx, q, resp, err)
+		var refused *Error
+		if errors.As(err, &refused) { // what was sent may be in what comes back
+			refused.Message = httpclient.OneLine(strings.ReplaceAll(refused.Message, proof, "***"), maxMessage)
+		}
+		return answer, "", err
 	}
-	return req, nil
+	return answer, resp.Request.URL.String(), nil
 }
 
-// refusal says what an answer with another status than 2xx means.
-func (s *Source) refusal(q question, status int, data []byte) *Error {
-	var said struct {
-		Message string `json:"message"`
-	}
-	_ = json.Unmarshal(data, &said) // a page of something in between has no message
-	e := &Error{Op: q.op, URL: s.base + q.path, Status: status, Message: said.Message, Hint: q.hints[status]}
-	if status == http.StatusUnauthorized {
-		e.Hint = "check the App's ID and key, and this machine's clock"
-	}
-	return e
-}
-
-// failed tells why there is no answer.
-func (s *Source) failed(ctx context.Context, q question, err error) error {
-	var timeout interface{ Timeout() bool }
+// failed tells why there is no answer that can be used.
+func (s *Source) failed(ctx context.Context, q question, resp *gh.Response, err error) error {
+	var (
+		timeout interface{ Timeout() bool }
+		away    *httpclient.RedirectError
+	)
+	said := httpclient.Failure(err)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", q.op, context.Cause(ctx))
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Errorf("%s: %s did not answer within %s", q.op, s.base, answerTime)
-	}
-	said := httpclient.Failure(err)
-	var away *httpclient.RedirectError
-	if errors.As(err, &away) {
+	case errors.As(err, &away):
 		said = away.Error()
-	}
-	if said == "" {
+	case said != "":
+	case resp == nil:
 		said = httpclient.OneLine(err.Error(), maxMessage)
+	default:
+		return unusable(q, resp)
 	}
 	return fmt.Errorf("%s: %s: %s", q.op, s.base, said)
+}
+
+// unusable says what an answer means that is not the one that GitHub documents. The library keeps the body of one with
+// another status than 2xx.
+func unusable(q question, resp *gh.Response) *Error {
+	e := &Error{Op: q.op, URL: resp.Request.URL.String()}
+	if resp.StatusCode >= 200 && resp.StatusCode <= 299 {
+		// The decoder's error may repeat what it read.
+		e.Message, e.Hint = "the answer is not the JSON that GitHub documents", "check the address of the API"
+		return e
+	}
+	var said struct {
+		Message string `json:"message"`
+	}
+	if body, err := io.ReadAll(resp.Body); err == nil {
+		_ = json.Unmarshal(body, &said) // a page of something in between has no message
+	}
+	e.Status, e.Message, e.Hint = resp.StatusCode, said.Message, q.hints[resp.StatusCode]
+	if e.Status == http.StatusUnauthorized {
+		e.Hint = "check the App's ID and key, and this machine's clock"
+	}
+	// https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
+	e.Limited = resp.Header.Get("Retry-After") != "" || resp.Header.Get("X-RateLimit-Remaining") == "0"
+	return e
 }

@@ -85,7 +85,7 @@ func New(cfg Config) (*Source, error) {
 		return nil, fmt.Errorf("GitHub App: %s: credentials are not sent over plain HTTP: use https", base)
 	}
 	return &Source{cfg: cfg, base: base, turn: make(chan struct{}, 1), installation: cfg.Installation,
-		client: &http.Client{Transport: cfg.Transport, CheckRedirect: httpclient.Within(httpclient.Origin(u)),
+		client: &http.Client{Transport: bounded{cfg.Transport}, CheckRedirect: httpclient.Within(httpclient.Origin(u)),
 			Timeout: answerTime}}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -88,7 +89,7 @@ func (g *github) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		say(http.StatusOK, map[string]any{"id": g.installation, "app_id": 7})
 	case "POST " + tokens:
 		var body struct{ Repositories []string }
-		if r.ContentLength > 0 && (json.NewDecoder(r.Body).Decode(&body) != nil || len(body.Repositories) != 1 || body.Repositories[0] != "workers") {
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Repositories != nil && !slices.Equal(body.Repositories, []string{"workers"}) {
 			say(http.StatusUnprocessableEntity, map[string]string{"message": "There is at least one repository that does not exist"})
 			return
 		}
@@ -102,7 +103,7 @@ func (g *github) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // prove checks a JWT by GitHub's documented rules, and the headers.
 func (g *github) prove(r *http.Request) error {
 	text, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || r.Header.Get("Accept") != "application/vnd.github+json" || r.Header.Get("X-GitHub-Api-Version") == "" {
+	if !ok || r.Header.Get("Accept") != "application/vnd.github.v3+json" || r.Header.Get("X-GitHub-Api-Version") == "" {
 		return errors.New("headers")
 	}
 	var claims jwt.RegisteredClaims
