@@ -9,19 +9,25 @@ import (
 // of what fails, is the same at all of them.
 type Steps struct {
 	// Create opens one, without labels and reviewers. Beside its error it says whether that may be since one is open.
-	Create func(Opening) (pr PullRequest, exists bool, err error)
-	// Ask asks for reviews, and gives what failed. again says that some may have been asked before, or have answered:
-	// that stays.
-	Ask func(number int64, reviewers, teams []string, again bool) []error
+	Create func(ctx context.Context, o Opening) (pr PullRequest, exists bool, err error)
+	// Ask asks for reviews, and gives what failed.
+	Ask func(ctx context.Context, number int64, whom Reviewers) []error
 	// Look gives a pull request as it is.
-	Look func(number int64) (PullRequest, error)
+	Look func(ctx context.Context, number int64) (PullRequest, error)
 	// Rewrite changes title and body, where they are not empty.
-	Rewrite func(number int64, title, body string) error
+	Rewrite func(ctx context.Context, number int64, title, body string) error
 	// Label adds labels.
-	Label   func(number int64, names []string) error
-	Comment func(number int64, text string) error
+	Label   func(ctx context.Context, number int64, names []string) error
+	Comment func(ctx context.Context, number int64, text string) error
 	// Close closes it. One that is merged: *RefusedError with ReasonConflict.
-	Close func(number int64) error
+	Close func(ctx context.Context, number int64) error
+}
+
+// Reviewers are those to ask for a review, as in an Opening.
+type Reviewers struct {
+	Logins, Teams []string
+	// Again says that some may have been asked before, or have answered: that stays.
+	Again bool
 }
 
 // Open is Forge.Open by these steps.
@@ -29,7 +35,7 @@ func (s Steps) Open(ctx context.Context, f Forge, o Opening) (PullRequest, error
 	if err := o.Check(); err != nil {
 		return PullRequest{}, err
 	}
-	pr, exists, err := s.Create(o)
+	pr, exists, err := s.Create(ctx, o)
 	switch {
 	case exists:
 		return Refused(ctx, f, o, err)
@@ -39,9 +45,9 @@ func (s Steps) Open(ctx context.Context, f Forge, o Opening) (PullRequest, error
 	if pr, err = Once(ctx, f, pr); err != nil {
 		return pr, err
 	}
-	failed := s.askAndLabel(pr.Number, Change{Reviewers: o.Reviewers, Teams: o.Teams, Label: o.Labels}, false)
+	failed := s.askAndLabel(ctx, pr.Number, Reviewers{Logins: o.Reviewers, Teams: o.Teams}, o.Labels)
 	if len(o.Labels)+len(o.Reviewers)+len(o.Teams) > 0 {
-		if now, err := s.Look(pr.Number); err != nil {
+		if now, err := s.Look(ctx, pr.Number); err != nil {
 			failed = append(failed, err)
 		} else {
 			pr = now
@@ -51,23 +57,23 @@ func (s Steps) Open(ctx context.Context, f Forge, o Opening) (PullRequest, error
 }
 
 // Update is Forge.Update by these steps.
-func (s Steps) Update(number int64, c Change) error {
+func (s Steps) Update(ctx context.Context, number int64, c Change) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
 	if c.Title != "" || c.Body != "" {
-		if err := s.Rewrite(number, c.Title, c.Body); err != nil {
+		if err := s.Rewrite(ctx, number, c.Title, c.Body); err != nil {
 			return err
 		}
 	}
-	failed := s.askAndLabel(number, c, true)
+	failed := s.askAndLabel(ctx, number, Reviewers{Logins: c.Reviewers, Teams: c.Teams, Again: true}, c.Label)
 	if c.Comment != "" {
-		if err := s.Comment(number, c.Comment); err != nil {
+		if err := s.Comment(ctx, number, c.Comment); err != nil {
 			return err
 		}
 	}
 	if c.Close {
-		if err := s.Close(number); err != nil {
+		if err := s.Close(ctx, number); err != nil {
 			return err
 		}
 	}
@@ -75,15 +81,15 @@ func (s Steps) Update(number int64, c Change) error {
 }
 
 // askAndLabel sets no labels where reviewers were not asked since the forge is away: where they are, the rest was done.
-func (s Steps) askAndLabel(number int64, c Change, again bool) (failed []error) {
-	if len(c.Reviewers)+len(c.Teams) > 0 {
-		failed = s.Ask(number, c.Reviewers, c.Teams, again)
+func (s Steps) askAndLabel(ctx context.Context, number int64, whom Reviewers, labels []string) (failed []error) {
+	if len(whom.Logins)+len(whom.Teams) > 0 {
+		failed = s.Ask(ctx, number, whom)
 	}
 	if Later(errors.Join(failed...)) {
 		return failed
 	}
-	if len(c.Label) > 0 {
-		if err := s.Label(number, c.Label); err != nil {
+	if len(labels) > 0 {
+		if err := s.Label(ctx, number, labels); err != nil {
 			failed = append(failed, err)
 		}
 	}
@@ -99,22 +105,22 @@ func partial(number int64, failed []error) error {
 
 // OneByOne asks for all reviews at once, or else for each by itself, since one that cannot be asked refuses all. It
 // gives what failed.
-func OneByOne(reviewers, teams []string, ask func(reviewers, teams []string) error) (failed []error) {
+func OneByOne(whom Reviewers, ask func(Reviewers) error) (failed []error) {
 	add := func(err error) {
 		if err != nil {
 			failed = append(failed, err)
 		}
 	}
-	err := ask(reviewers, teams)
-	if err == nil || len(reviewers)+len(teams) == 1 {
+	err := ask(whom)
+	if err == nil || len(whom.Logins)+len(whom.Teams) == 1 {
 		add(err)
 		return failed
 	}
-	for _, login := range reviewers {
-		add(ask([]string{login}, nil))
+	for _, login := range whom.Logins {
+		add(ask(Reviewers{Logins: []string{login}}))
 	}
-	for _, team := range teams {
-		add(ask(nil, []string{team}))
+	for _, team := range whom.Teams {
+		add(ask(Reviewers{Teams: []string{team}}))
 	}
 	return failed
 }

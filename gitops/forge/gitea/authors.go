@@ -12,11 +12,7 @@ func (f *Forge) Authors(ctx context.Context, commit string) ([]forge.Person, err
 	if err != nil {
 		return nil, err
 	}
-	client, err := f.sdk(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c, resp, err := client.GetSingleCommit(f.repo.Owner, f.repo.Name, commit)
+	c, resp, err := f.api(ctx).GetSingleCommit(f.repo.Owner, f.repo.Name, commit)
 	if err != nil {
 		return nil, f.fail(call{"ask who wrote commit " + commit, needRead}, resp, err)
 	}

@@ -15,11 +15,7 @@ var _ forge.Checker = (*Forge)(nil)
 
 // Branch implements forge.Checker.
 func (f *Forge) Branch(ctx context.Context, name string) (*forge.Branch, error) {
-	client, err := f.sdk(ctx)
-	if err != nil {
-		return nil, err
-	}
-	b, resp, err := client.GetRepoBranch(f.repo.Owner, f.repo.Name, name)
+	b, resp, err := f.api(ctx).GetRepoBranch(f.repo.Owner, f.repo.Name, name)
 	switch {
 	case err == nil:
 		return &forge.Branch{Protected: b.Protected, MayPush: b.UserCanPush}, nil
@@ -32,12 +28,8 @@ func (f *Forge) Branch(ctx context.Context, name string) (*forge.Branch, error) 
 // Lacks implements forge.Checker. It asks for changes of number 0, which no pull request and no label has, so that
 // nothing changes. The scope that changes pull requests sets commit statuses, too.
 func (f *Forge) Lacks(ctx context.Context, _ bool) []error {
-	client, err := f.sdk(ctx)
-	if err != nil {
-		return []error{err}
-	}
 	var lacks []error
-	repo, resp, err := client.GetRepo(f.repo.Owner, f.repo.Name)
+	repo, resp, err := f.api(ctx).GetRepo(f.repo.Owner, f.repo.Name)
 	switch {
 	case err != nil:
 		return []error{f.fail(call{"look at the repository", needRead}, resp, err)}
@@ -52,11 +44,11 @@ func (f *Forge) Lacks(ctx context.Context, _ bool) []error {
 		}
 	}
 	try("change pull requests", needWrite, func() (*sdk.Response, error) {
-		_, resp, err := client.EditPullRequest(f.repo.Owner, f.repo.Name, 0, sdk.EditPullRequestOption{})
+		_, resp, err := f.api(ctx).EditPullRequest(f.repo.Owner, f.repo.Name, 0, sdk.EditPullRequestOption{})
 		return resp, err
 	})
 	try("comment on pull requests, and label them", needIssue, func() (*sdk.Response, error) {
-		_, resp, err := client.EditLabel(f.repo.Owner, f.repo.Name, 0, sdk.EditLabelOption{})
+		_, resp, err := f.api(ctx).EditLabel(f.repo.Owner, f.repo.Name, 0, sdk.EditLabelOption{})
 		return resp, err
 	})
 	return lacks
@@ -64,13 +56,9 @@ func (f *Forge) Lacks(ctx context.Context, _ bool) []error {
 
 // Hooks implements forge.Checker. Gitea does not tell how deliveries went.
 func (f *Forge) Hooks(ctx context.Context) ([]forge.Hook, error) {
-	client, err := f.sdk(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var out []forge.Hook
 	for page := 1; page <= maxPages; page++ {
-		list, resp, err := client.ListRepoHooks(f.repo.Owner, f.repo.Name,
+		list, resp, err := f.api(ctx).ListRepoHooks(f.repo.Owner, f.repo.Name,
 			sdk.ListHooksOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: pageSize}})
 		if err != nil {
 			return nil, f.fail(call{"list the webhooks", needAdmin}, resp, err)

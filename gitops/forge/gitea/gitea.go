@@ -54,10 +54,15 @@ func New(config forge.Config) (*Forge, error) {
 	return &Forge{client: client, repo: config.Repository}, nil
 }
 
-// sdk is the library for one call: it keeps the context in the client. It asks no version, since all that is used here
-// is older than any Gitea that is still kept.
-func (f *Forge) sdk(ctx context.Context) (*sdk.Client, error) {
-	return sdk.NewClient(f.repo.Base, sdk.SetGiteaVersion(""), sdk.SetHTTPClient(f.client.HTTP), sdk.SetContext(ctx))
+// api is the library for one call: it keeps the context in the client. It asks no version, since all that is used here
+// is older than any Gitea that is still kept; so nothing can fail.
+func (f *Forge) api(ctx context.Context) *sdk.Client {
+	client, err := sdk.NewClient(f.repo.Base, sdk.SetGiteaVersion(""), sdk.SetHTTPClient(f.client.HTTP),
+		sdk.SetContext(ctx))
+	if err != nil {
+		panic(err)
+	}
+	return client
 }
 
 // call is a question, for the error that it may end with.
@@ -91,11 +96,7 @@ func (f *Forge) me(ctx context.Context) (*sdk.User, error) {
 	if self != nil {
 		return self, nil
 	}
-	client, err := f.sdk(ctx)
-	if err != nil {
-		return nil, err
-	}
-	self, resp, err := client.GetMyUserInfo()
+	self, resp, err := f.api(ctx).GetMyUserInfo()
 	if err != nil {
 		return nil, f.fail(call{"ask whose token it is", needUser}, resp, err)
 	}
@@ -107,11 +108,7 @@ func (f *Forge) me(ctx context.Context) (*sdk.User, error) {
 
 // SetStatus implements forge.Forge.
 func (f *Forge) SetStatus(ctx context.Context, commit string, s forge.Status) error {
-	client, err := f.sdk(ctx)
-	if err != nil {
-		return err
-	}
-	_, resp, err := client.CreateStatus(f.repo.Owner, f.repo.Name, commit, sdk.CreateStatusOption{
+	_, resp, err := f.api(ctx).CreateStatus(f.repo.Owner, f.repo.Name, commit, sdk.CreateStatusOption{
 		State: sdk.StatusState(s.State), Context: s.Context, Description: forge.Description(s.Description),
 		TargetURL: s.URL,
 	})
@@ -120,7 +117,7 @@ func (f *Forge) SetStatus(ctx context.Context, commit string, s forge.Status) er
 	}
 	if resp != nil && resp.StatusCode == http.StatusInternalServerError {
 		// It has no better word for a commit that is not there.
-		if _, again, missing := client.GetSingleCommit(f.repo.Owner, f.repo.Name, commit); missing != nil &&
+		if _, again, missing := f.api(ctx).GetSingleCommit(f.repo.Owner, f.repo.Name, commit); missing != nil &&
 			again != nil && again.StatusCode == http.StatusNotFound {
 			resp, err = again, missing
 		}
@@ -143,7 +140,7 @@ func (f *Forge) Statuses(ctx context.Context, commit string) ([]forge.Status, er
 	op := "read the statuses of commit " + commit
 	var found []forge.Status
 	for page := 1; page <= forge.MaxStatusPages; page++ {
-		status, answer, err := f.ask(ctx, http.MethodGet,
+		status, answer, err := f.request(ctx, http.MethodGet,
 			fmt.Sprintf("commits/%s/status?page=%d&limit=%d", url.PathEscape(commit), page, pageSize), nil)
 		failure := forge.Failure{Op: op, Status: status, Need: needRead, Err: err}
 		if err != nil || status != http.StatusOK {

@@ -1,6 +1,7 @@
 package gitea
 
 import (
+	"context"
 	"fmt"
 
 	sdk "code.gitea.io/sdk/gitea"
@@ -9,8 +10,8 @@ import (
 )
 
 // label adds labels by name, and makes those that do not exist.
-func (f *Forge) label(client *sdk.Client, number int64, names []string) error {
-	known, err := f.labels(client)
+func (f *Forge) label(ctx context.Context, number int64, names []string) error {
+	known, err := f.labels(ctx)
 	if err != nil {
 		return err
 	}
@@ -18,7 +19,7 @@ func (f *Forge) label(client *sdk.Client, number int64, names []string) error {
 	for _, name := range names {
 		id, ok := known[name]
 		if !ok {
-			made, resp, err := client.CreateLabel(f.repo.Owner, f.repo.Name,
+			made, resp, err := f.api(ctx).CreateLabel(f.repo.Owner, f.repo.Name,
 				sdk.CreateLabelOption{Name: name, Color: "#" + forge.LabelColor})
 			if err != nil {
 				return f.fail(call{fmt.Sprintf("create the label %q", name), needIssue}, resp, err)
@@ -27,7 +28,7 @@ func (f *Forge) label(client *sdk.Client, number int64, names []string) error {
 		}
 		ids = append(ids, id)
 	}
-	if _, resp, err := client.AddIssueLabels(f.repo.Owner, f.repo.Name, number,
+	if _, resp, err := f.api(ctx).AddIssueLabels(f.repo.Owner, f.repo.Name, number,
 		sdk.IssueLabelsOption{Labels: ids}); err != nil {
 		return f.fail(call{fmt.Sprintf("label pull request %d", number), needIssue}, resp, err)
 	}
@@ -36,11 +37,11 @@ func (f *Forge) label(client *sdk.Client, number int64, names []string) error {
 
 // labels are the labels that the repository can use, by name: its own, and those of its organization as far as the
 // token may see them.
-func (f *Forge) labels(client *sdk.Client) (map[string]int64, error) {
+func (f *Forge) labels(ctx context.Context) (map[string]int64, error) {
 	known := map[string]int64{}
 	for page := 1; page <= maxPages; page++ {
 		// A user has none, and a token without read:organization sees none: those are made anew in the repository.
-		more, _, err := client.ListOrgLabels(f.repo.Owner,
+		more, _, err := f.api(ctx).ListOrgLabels(f.repo.Owner,
 			sdk.ListOrgLabelsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: pageSize}})
 		if err != nil || len(more) == 0 {
 			break
@@ -50,7 +51,7 @@ func (f *Forge) labels(client *sdk.Client) (map[string]int64, error) {
 		}
 	}
 	for page := 1; page <= maxPages; page++ {
-		more, resp, err := client.ListRepoLabels(f.repo.Owner, f.repo.Name,
+		more, resp, err := f.api(ctx).ListRepoLabels(f.repo.Owner, f.repo.Name,
 			sdk.ListLabelsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: pageSize}})
 		if err != nil {
 			return nil, f.fail(call{"list labels", needIssue}, resp, err)

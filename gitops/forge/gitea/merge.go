@@ -14,12 +14,8 @@ import (
 // Merge implements forge.Forge. Gitea's automatic merge waits for required checks and approvals; where the base branch
 // requires none, it merges at once.
 func (f *Forge) Merge(ctx context.Context, number int64, m forge.Merge) (forge.Merging, error) {
-	client, err := f.sdk(ctx)
-	if err != nil {
-		return "", err
-	}
 	if m.When == forge.NotAnymore {
-		if _, err := f.cancel(ctx, client, number); err != nil {
+		if _, err := f.cancel(ctx, number); err != nil {
 			return "", err
 		}
 		return forge.Cancelled, nil
@@ -27,10 +23,10 @@ func (f *Forge) Merge(ctx context.Context, number int64, m forge.Merge) (forge.M
 	if m.When != forge.Now && m.When != forge.WhenReady {
 		return "", fmt.Errorf("merge pull request %d: no time %q", number, m.When)
 	}
-	if err := f.mayMerge(client, m.Method); err != nil {
+	if err := f.mayMerge(ctx, m.Method); err != nil {
 		return "", err
 	}
-	pr, err := f.pull(client, number)
+	pr, err := f.pull(ctx, number)
 	switch {
 	case err != nil:
 		return "", err
@@ -47,7 +43,7 @@ func (f *Forge) Merge(ctx context.Context, number int64, m forge.Merge) (forge.M
 		return merging, err
 	}
 	// By whom, and by which method? What is ours is ordered anew, what is a person's stays.
-	if ours, err := f.cancel(ctx, client, number); err != nil || !ours {
+	if ours, err := f.cancel(ctx, number); err != nil || !ours {
 		return forge.Scheduled, err
 	}
 	if merging, err = f.merge(ctx, number, m); merging == already {
@@ -57,11 +53,11 @@ func (f *Forge) Merge(ctx context.Context, number int64, m forge.Merge) (forge.M
 }
 
 // cancel takes an automatic merge back, if there is one that this account ordered.
-func (f *Forge) cancel(ctx context.Context, client *sdk.Client, number int64) (ours bool, err error) {
+func (f *Forge) cancel(ctx context.Context, number int64) (ours bool, err error) {
 	if ours, err = f.ordered(ctx, number); err != nil || !ours {
 		return false, err
 	}
-	resp, err := client.CancelScheduledAutoMerge(f.repo.Owner, f.repo.Name, number)
+	resp, err := f.api(ctx).CancelScheduledAutoMerge(f.repo.Owner, f.repo.Name, number)
 	if err != nil && (resp == nil || resp.StatusCode != http.StatusNotFound) {
 		return true, f.fail(call{fmt.Sprintf("take back the automatic merge of pull request %d", number), needMerge},
 			resp, err)
@@ -70,8 +66,8 @@ func (f *Forge) cancel(ctx context.Context, client *sdk.Client, number int64) (o
 }
 
 // mayMerge looks whether the repository allows the method, which an automatic merge does not tell.
-func (f *Forge) mayMerge(client *sdk.Client, method forge.Method) error {
-	repo, resp, err := client.GetRepo(f.repo.Owner, f.repo.Name)
+func (f *Forge) mayMerge(ctx context.Context, method forge.Method) error {
+	repo, resp, err := f.api(ctx).GetRepo(f.repo.Owner, f.repo.Name)
 	if err != nil {
 		return f.fail(call{"look which methods of merging are allowed", needRead}, resp, err)
 	}
@@ -94,7 +90,7 @@ const already forge.Merging = "already"
 // merge asks for it without the library, which does not give what Gitea says when it refuses.
 func (f *Forge) merge(ctx context.Context, number int64, m forge.Merge) (forge.Merging, error) {
 	what := call{fmt.Sprintf("merge pull request %d", number), needMerge}
-	status, answer, err := f.ask(ctx, http.MethodPost, fmt.Sprintf("pulls/%d/merge", number),
+	status, answer, err := f.request(ctx, http.MethodPost, fmt.Sprintf("pulls/%d/merge", number),
 		sdk.MergePullRequestOption{
 			Style: sdk.MergeStyle(m.Method), HeadCommitId: m.Commit, MergeWhenChecksSucceed: m.When == forge.WhenReady,
 		})

@@ -19,10 +19,6 @@ import (
 
 // List implements forge.Forge.
 func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequest, error) {
-	client, err := f.sdk(ctx)
-	if err != nil {
-		return nil, err
-	}
 	options := sdk.ListPullRequestsOptions{ListOptions: sdk.ListOptions{PageSize: pageSize}, State: sdk.StateAll,
 		Sort: "recentupdate"}
 	if filter.Open {
@@ -31,7 +27,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 	var found []forge.PullRequest
 	seen := map[int64]bool{} // what is opened in between moves others to the next page
 	for options.Page = 1; options.Page <= maxPages; options.Page++ {
-		prs, resp, err := client.ListRepoPullRequests(f.repo.Owner, f.repo.Name, options)
+		prs, resp, err := f.api(ctx).ListRepoPullRequests(f.repo.Owner, f.repo.Name, options)
 		if err != nil {
 			return nil, f.fail(call{"list pull requests", needRead}, resp, err)
 		}
@@ -66,11 +62,7 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 	if err != nil {
 		return forge.Details{}, err
 	}
-	client, err := f.sdk(ctx)
-	if err != nil {
-		return forge.Details{}, err
-	}
-	pr, err := f.pull(client, number)
+	pr, err := f.pull(ctx, number)
 	if err != nil {
 		return forge.Details{}, err
 	}
@@ -82,7 +74,7 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 	}
 	d := forge.Details{PullRequest: pullRequest(pr), Mergeable: pr.State == sdk.StateOpen && pr.Mergeable}
 	if d.State != forge.StateOpen {
-		ref, resp, err := client.GetRepoRef(f.repo.Owner, f.repo.Name, fmt.Sprintf("pull/%d/head", number))
+		ref, resp, err := f.api(ctx).GetRepoRef(f.repo.Owner, f.repo.Name, fmt.Sprintf("pull/%d/head", number))
 		if err != nil {
 			return forge.Details{}, f.fail(call{getting(number) + ": its last commit", needRead}, resp, err)
 		}
@@ -96,14 +88,14 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 			return forge.Details{}, err
 		}
 	}
-	d.Approvals, err = f.approvals(client, number, self)
+	d.Approvals, err = f.approvals(ctx, number, self)
 	return d, err
 }
 
 func getting(number int64) string { return fmt.Sprintf("get pull request %d", number) }
 
-func (f *Forge) pull(client *sdk.Client, number int64) (*sdk.PullRequest, error) {
-	pr, resp, err := client.GetPullRequest(f.repo.Owner, f.repo.Name, number)
+func (f *Forge) pull(ctx context.Context, number int64) (*sdk.PullRequest, error) {
+	pr, resp, err := f.api(ctx).GetPullRequest(f.repo.Owner, f.repo.Name, number)
 	if err != nil {
 		return nil, f.fail(call{getting(number), needRead}, resp, err)
 	}
@@ -159,7 +151,7 @@ func (f *Forge) events(ctx context.Context, op string, of timeline, visit func(e
 		if !of.since.IsZero() {
 			query.Set("since", of.since.Format(time.RFC3339))
 		}
-		status, answer, err := f.ask(ctx, http.MethodGet,
+		status, answer, err := f.request(ctx, http.MethodGet,
 			fmt.Sprintf("issues/%d/timeline?%s", of.number, query.Encode()), nil)
 		if err != nil {
 			return f.fail(what, nil, err)
@@ -180,9 +172,9 @@ func (f *Forge) events(ctx context.Context, op string, of timeline, visit func(e
 }
 
 // approvals are the reviews that Gitea counts. One that asks for changes takes that from the reviewer's earlier ones.
-func (f *Forge) approvals(client *sdk.Client, number int64, self *sdk.User) ([]forge.Approval, error) {
+func (f *Forge) approvals(ctx context.Context, number int64, self *sdk.User) ([]forge.Approval, error) {
 	last := map[int64]*sdk.PullReview{}
-	if err := f.reviews(client, number, func(r *sdk.PullReview) {
+	if err := f.reviews(ctx, number, func(r *sdk.PullReview) {
 		if r.Reviewer != nil && r.State == sdk.ReviewStateApproved && r.Official && !r.Dismissed {
 			last[r.Reviewer.ID] = r
 		}
@@ -198,10 +190,10 @@ func (f *Forge) approvals(client *sdk.Client, number int64, self *sdk.User) ([]f
 }
 
 // reviews gives all of a pull request's, in turn.
-func (f *Forge) reviews(client *sdk.Client, number int64, each func(*sdk.PullReview)) error {
+func (f *Forge) reviews(ctx context.Context, number int64, each func(*sdk.PullReview)) error {
 	options := sdk.ListPullReviewsOptions{ListOptions: sdk.ListOptions{PageSize: pageSize}}
 	for options.Page = 1; options.Page <= maxPages; options.Page++ {
-		reviews, resp, err := client.ListPullReviews(f.repo.Owner, f.repo.Name, number, options)
+		reviews, resp, err := f.api(ctx).ListPullReviews(f.repo.Owner, f.repo.Name, number, options)
 		if err != nil {
 			return f.fail(call{fmt.Sprintf("list the reviews of pull request %d", number), needRead}, resp, err)
 		}

@@ -14,57 +14,21 @@ import (
 
 // Open implements forge.Forge.
 func (f *Forge) Open(ctx context.Context, o forge.Opening) (forge.PullRequest, error) {
-	steps, err := f.steps(ctx)
-	if err != nil {
-		return forge.PullRequest{}, err
-	}
-	return steps.Open(ctx, f, o)
+	return f.steps().Open(ctx, f, o)
 }
 
 // Update implements forge.Forge.
 func (f *Forge) Update(ctx context.Context, number int64, c forge.Change) error {
-	steps, err := f.steps(ctx)
-	if err != nil {
-		return err
-	}
-	return steps.Update(number, c)
+	return f.steps().Update(ctx, number, c)
 }
 
-func (f *Forge) steps(ctx context.Context) (forge.Steps, error) {
-	client, err := f.sdk(ctx)
-	if err != nil {
-		return forge.Steps{}, err
-	}
-	return forge.Steps{
-		Create: func(o forge.Opening) (forge.PullRequest, bool, error) { return f.create(client, o) },
-		Ask: func(number int64, reviewers, teams []string, again bool) []error {
-			if again {
-				var err error
-				if reviewers, err = f.unheard(client, number, reviewers); err != nil || len(reviewers)+len(teams) == 0 {
-					if err != nil {
-						return []error{err}
-					}
-					return nil
-				}
-			}
-			failed := forge.OneByOne(reviewers, teams, func(reviewers, teams []string) error {
-				return f.askFor(client, number, reviewers, teams)
-			})
-			if len(failed) == 0 {
-				failed = f.unasked(client, number, teams)
-			}
-			return failed
-		},
-		Look:    func(number int64) (forge.PullRequest, error) { return f.look(client, number) },
-		Rewrite: func(number int64, title, body string) error { return f.rewrite(client, number, title, body) },
-		Label:   func(number int64, names []string) error { return f.label(client, number, names) },
-		Comment: func(number int64, text string) error { return f.comment(client, number, text) },
-		Close:   func(number int64) error { return f.close(client, number) },
-	}, nil
+func (f *Forge) steps() forge.Steps {
+	return forge.Steps{Create: f.create, Ask: f.ask, Look: f.look, Rewrite: f.rewrite, Label: f.label,
+		Comment: f.comment, Close: f.close}
 }
 
-func (f *Forge) create(client *sdk.Client, o forge.Opening) (pr forge.PullRequest, exists bool, err error) {
-	made, resp, err := client.CreatePullRequest(f.repo.Owner, f.repo.Name, sdk.CreatePullRequestOption{
+func (f *Forge) create(ctx context.Context, o forge.Opening) (pr forge.PullRequest, exists bool, err error) {
+	made, resp, err := f.api(ctx).CreatePullRequest(f.repo.Owner, f.repo.Name, sdk.CreatePullRequestOption{
 		Head: o.Head, Base: o.Base, Title: o.Title, Body: o.Body,
 	})
 	if err != nil {
@@ -74,19 +38,45 @@ func (f *Forge) create(client *sdk.Client, o forge.Opening) (pr forge.PullReques
 	return pullRequest(made), false, nil
 }
 
-func (f *Forge) look(client *sdk.Client, number int64) (forge.PullRequest, error) {
-	pr, err := f.pull(client, number)
+func (f *Forge) look(ctx context.Context, number int64) (forge.PullRequest, error) {
+	pr, err := f.pull(ctx, number)
 	if err != nil {
 		return forge.PullRequest{}, err
 	}
 	return pullRequest(pr), nil
 }
 
+// ask asks for reviews, of those who did not review yet.
+func (f *Forge) ask(ctx context.Context, number int64, whom forge.Reviewers) []error {
+	if whom.Again {
+		var err error
+		if whom.Logins, err = f.unheard(ctx, number, whom.Logins); err != nil {
+			return []error{err}
+		}
+		if len(whom.Logins)+len(whom.Teams) == 0 {
+			return nil
+		}
+	}
+	failed := forge.OneByOne(whom, func(whom forge.Reviewers) error {
+		resp, err := f.api(ctx).CreateReviewRequests(f.repo.Owner, f.repo.Name, number,
+			sdk.PullReviewRequestOptions{Reviewers: whom.Logins, TeamReviewers: whom.Teams})
+		if err != nil {
+			return f.fail(call{fmt.Sprintf("ask %s for a review", slices.Concat(whom.Logins, whom.Teams)), needWrite},
+				resp, err)
+		}
+		return nil
+	})
+	if len(failed) == 0 {
+		failed = f.unasked(ctx, number, whom.Teams)
+	}
+	return failed
+}
+
 // unheard are those who did not review a pull request yet. Of who is asked once more, Gitea does not count what they
 // said before.
-func (f *Forge) unheard(client *sdk.Client, number int64, reviewers []string) ([]string, error) {
+func (f *Forge) unheard(ctx context.Context, number int64, reviewers []string) ([]string, error) {
 	said := map[string]bool{}
-	err := f.reviews(client, number, func(r *sdk.PullReview) {
+	err := f.reviews(ctx, number, func(r *sdk.PullReview) {
 		if r.Reviewer != nil && r.State != sdk.ReviewStateRequestReview {
 			said[r.Reviewer.UserName] = true
 		}
@@ -94,21 +84,12 @@ func (f *Forge) unheard(client *sdk.Client, number int64, reviewers []string) ([
 	return slices.DeleteFunc(slices.Clone(reviewers), func(login string) bool { return said[login] }), err
 }
 
-func (f *Forge) askFor(client *sdk.Client, number int64, reviewers, teams []string) error {
-	resp, err := client.CreateReviewRequests(f.repo.Owner, f.repo.Name, number,
-		sdk.PullReviewRequestOptions{Reviewers: reviewers, TeamReviewers: teams})
-	if err != nil {
-		return f.fail(call{fmt.Sprintf("ask %s for a review", slices.Concat(reviewers, teams)), needWrite}, resp, err)
-	}
-	return nil
-}
-
 // unasked are the teams that Gitea left out without a word.
-func (f *Forge) unasked(client *sdk.Client, number int64, teams []string) (failed []error) {
+func (f *Forge) unasked(ctx context.Context, number int64, teams []string) (failed []error) {
 	if len(teams) == 0 {
 		return nil
 	}
-	pr, err := f.pull(client, number)
+	pr, err := f.pull(ctx, number)
 	if err != nil {
 		return []error{err}
 	}
@@ -123,8 +104,8 @@ func (f *Forge) unasked(client *sdk.Client, number int64, teams []string) (faile
 	return failed
 }
 
-func (f *Forge) comment(client *sdk.Client, number int64, text string) error {
-	_, resp, err := client.CreateIssueComment(f.repo.Owner, f.repo.Name, number,
+func (f *Forge) comment(ctx context.Context, number int64, text string) error {
+	_, resp, err := f.api(ctx).CreateIssueComment(f.repo.Owner, f.repo.Name, number,
 		sdk.CreateIssueCommentOption{Body: text})
 	if err != nil {
 		return f.fail(call{fmt.Sprintf("comment on pull request %d", number), needIssue}, resp, err)
@@ -132,10 +113,10 @@ func (f *Forge) comment(client *sdk.Client, number int64, text string) error {
 	return nil
 }
 
-func (f *Forge) close(client *sdk.Client, number int64) error {
+func (f *Forge) close(ctx context.Context, number int64) error {
 	closed := sdk.StateClosed
 	what := call{fmt.Sprintf("close pull request %d", number), needWrite}
-	_, resp, err := client.EditPullRequest(f.repo.Owner, f.repo.Name, number, sdk.EditPullRequestOption{State: &closed})
+	_, resp, err := f.api(ctx).EditPullRequest(f.repo.Owner, f.repo.Name, number, sdk.EditPullRequestOption{State: &closed})
 	if err == nil {
 		return nil
 	}
@@ -148,13 +129,13 @@ func (f *Forge) close(client *sdk.Client, number int64) error {
 }
 
 // rewrite changes title and body. The mark of a draft stays.
-func (f *Forge) rewrite(client *sdk.Client, number int64, title, body string) error {
+func (f *Forge) rewrite(ctx context.Context, number int64, title, body string) error {
 	edit := sdk.EditPullRequestOption{Title: title}
 	if body != "" {
 		edit.Body = &body
 	}
 	if title != "" {
-		pr, err := f.pull(client, number)
+		pr, err := f.pull(ctx, number)
 		if err != nil {
 			return err
 		}
@@ -162,7 +143,7 @@ func (f *Forge) rewrite(client *sdk.Client, number int64, title, body string) er
 			edit.Title = draftMark + " " + title
 		}
 	}
-	if _, resp, err := client.EditPullRequest(f.repo.Owner, f.repo.Name, number, edit); err != nil {
+	if _, resp, err := f.api(ctx).EditPullRequest(f.repo.Owner, f.repo.Name, number, edit); err != nil {
 		return f.fail(call{fmt.Sprintf("change pull request %d", number), needWrite}, resp, err)
 	}
 	return nil

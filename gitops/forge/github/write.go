@@ -14,28 +14,17 @@ import (
 
 // Open implements forge.Forge.
 func (f *Forge) Open(ctx context.Context, o forge.Opening) (forge.PullRequest, error) {
-	return f.steps(ctx).Open(ctx, f, o)
+	return f.steps().Open(ctx, f, o)
 }
 
 // Update implements forge.Forge.
 func (f *Forge) Update(ctx context.Context, number int64, c forge.Change) error {
-	return f.steps(ctx).Update(number, c)
+	return f.steps().Update(ctx, number, c)
 }
 
-func (f *Forge) steps(ctx context.Context) forge.Steps {
-	return forge.Steps{
-		Create: func(o forge.Opening) (forge.PullRequest, bool, error) { return f.create(ctx, o) },
-		Ask: func(number int64, reviewers, teams []string, _ bool) []error { // it adds them
-			return forge.OneByOne(reviewers, teams, func(reviewers, teams []string) error {
-				return f.ask(ctx, number, gh.ReviewersRequest{Reviewers: reviewers, TeamReviewers: teams})
-			})
-		},
-		Look:    func(number int64) (forge.PullRequest, error) { return f.look(ctx, number) },
-		Rewrite: func(number int64, title, body string) error { return f.rewrite(ctx, number, title, body) },
-		Label:   func(number int64, names []string) error { return f.label(ctx, number, names) },
-		Comment: func(number int64, text string) error { return f.comment(ctx, number, text) },
-		Close:   func(number int64) error { return f.close(ctx, number) },
-	}
+func (f *Forge) steps() forge.Steps {
+	return forge.Steps{Create: f.create, Ask: f.ask, Look: f.look, Rewrite: f.rewrite, Label: f.label,
+		Comment: f.comment, Close: f.close}
 }
 
 func (f *Forge) create(ctx context.Context, o forge.Opening) (pr forge.PullRequest, exists bool, err error) {
@@ -57,17 +46,20 @@ func (f *Forge) look(ctx context.Context, number int64) (forge.PullRequest, erro
 	return pullRequest(pr), nil
 }
 
-func (f *Forge) ask(ctx context.Context, number int64, whom gh.ReviewersRequest) error {
-	_, resp, err := f.api.PullRequests.RequestReviewers(ctx, f.repo.Owner, f.repo.Name, int(number), whom)
-	if err != nil {
+// ask asks for reviews, beside those that were asked for before.
+func (f *Forge) ask(ctx context.Context, number int64, whom forge.Reviewers) []error {
+	return forge.OneByOne(whom, func(whom forge.Reviewers) error {
+		_, resp, err := f.api.PullRequests.RequestReviewers(ctx, f.repo.Owner, f.repo.Name, int(number),
+			gh.ReviewersRequest{Reviewers: whom.Logins, TeamReviewers: whom.Teams})
+		if err == nil {
+			return nil
+		}
 		need := needWrite
-		if len(whom.TeamReviewers) > 0 {
+		if len(whom.Teams) > 0 {
 			need += "; " + needTeams
 		}
-		return f.fail(call{fmt.Sprintf("ask %s for a review", slices.Concat(whom.Reviewers, whom.TeamReviewers)), need},
-			resp, err)
-	}
-	return nil
+		return f.fail(call{fmt.Sprintf("ask %s for a review", slices.Concat(whom.Logins, whom.Teams)), need}, resp, err)
+	})
 }
 
 // label adds labels, and makes those that do not exist.

@@ -14,26 +14,17 @@ import (
 
 // Open implements forge.Forge.
 func (f *Forge) Open(ctx context.Context, o forge.Opening) (forge.PullRequest, error) {
-	return f.steps(ctx).Open(ctx, f, o)
+	return f.steps().Open(ctx, f, o)
 }
 
 // Update implements forge.Forge.
 func (f *Forge) Update(ctx context.Context, number int64, c forge.Change) error {
-	return f.steps(ctx).Update(number, c)
+	return f.steps().Update(ctx, number, c)
 }
 
-func (f *Forge) steps(ctx context.Context) forge.Steps {
-	return forge.Steps{
-		Create: func(o forge.Opening) (forge.PullRequest, bool, error) { return f.create(ctx, o) },
-		Ask: func(number int64, reviewers, teams []string, again bool) []error {
-			return f.ask(ctx, number, reviewers, teams, again)
-		},
-		Look:    func(number int64) (forge.PullRequest, error) { return f.look(ctx, number) },
-		Rewrite: func(number int64, title, body string) error { return f.rewrite(ctx, number, title, body) },
-		Label:   func(number int64, names []string) error { return f.label(ctx, number, names) },
-		Comment: func(number int64, text string) error { return f.comment(ctx, number, text) },
-		Close:   func(number int64) error { return f.close(ctx, number) },
-	}
+func (f *Forge) steps() forge.Steps {
+	return forge.Steps{Create: f.create, Ask: f.ask, Look: f.look, Rewrite: f.rewrite, Label: f.label,
+		Comment: f.comment, Close: f.close}
 }
 
 func (f *Forge) create(ctx context.Context, o forge.Opening) (pr forge.PullRequest, exists bool, err error) {
@@ -60,9 +51,9 @@ func (f *Forge) look(ctx context.Context, number int64) (forge.PullRequest, erro
 }
 
 // ask asks people for a review. A group cannot be asked.
-func (f *Forge) ask(ctx context.Context, number int64, reviewers, teams []string, again bool) (failed []error) {
-	failed = f.review(ctx, number, reviewers, again)
-	for _, team := range teams {
+func (f *Forge) ask(ctx context.Context, number int64, whom forge.Reviewers) (failed []error) {
+	failed = f.review(ctx, number, whom)
+	for _, team := range whom.Teams {
 		failed = append(failed, fmt.Errorf("ask [%s] for a review: %w", team, &forge.UnsupportedError{
 			Forge: forge.KindGitLab, What: "review by a group",
 			Need: "name its people, or let an approval rule or CODEOWNERS name it",
@@ -72,10 +63,10 @@ func (f *Forge) ask(ctx context.Context, number int64, reviewers, teams []string
 }
 
 // review asks people for a review, beside those who were asked before, and looks who was.
-func (f *Forge) review(ctx context.Context, number int64, logins []string, again bool) (failed []error) {
+func (f *Forge) review(ctx context.Context, number int64, whom forge.Reviewers) (failed []error) {
 	var ids []int64
 	var known []string
-	for _, login := range logins {
+	for _, login := range whom.Logins {
 		users, resp, err := f.api.Users.ListUsers(&gl.ListUsersOptions{Username: &login}, gl.WithContext(ctx))
 		if err == nil && len(users) == 0 {
 			failed = append(failed, &forge.RefusedError{
@@ -93,7 +84,7 @@ func (f *Forge) review(ctx context.Context, number int64, logins []string, again
 		return failed
 	}
 	var all []int64
-	if again {
+	if whom.Again {
 		mr, err := f.mergeRequest(ctx, number)
 		if err != nil {
 			return append(failed, err)
