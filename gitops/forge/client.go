@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -119,7 +118,7 @@ func (t roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		(moved == http.StatusMovedPermanently || moved == http.StatusFound) {
 		resp.StatusCode = http.StatusTemporaryRedirect
 	}
-	resp.Body = &bounded{ReadCloser: resp.Body, left: maxReply}
+	resp.Body = http.MaxBytesReader(nil, resp.Body, maxReply) // fails there, instead of ending as if all was read
 	return resp, nil
 }
 
@@ -176,29 +175,6 @@ func (c *Client) Pause(resp *http.Response) error {
 	return c.limited()
 }
 
-// errTooLarge says that an answer is longer than is read.
-var errTooLarge = fmt.Errorf("the answer has more than %d bytes", maxReply)
-
-// bounded fails where too much is read, instead of ending as if all had been.
-type bounded struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left < 0 {
-		return 0, errTooLarge
-	}
-	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1]
-	}
-	n, err := b.ReadCloser.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return n, errTooLarge
-	}
-	return n, err
-}
-
 // Said is what a forge said, fit for a message: one line, bounded, without the token.
 func (c *Client) Said(text string) string {
 	c.mu.Lock()
@@ -227,6 +203,7 @@ func (c *Client) Fail(f Failure) error {
 	var (
 		rate     *RateLimitError
 		redirect *httpclient.RedirectError
+		tooLarge *http.MaxBytesError
 		token    *tokenError
 	)
 	refused := &RefusedError{Op: f.Op, Where: where}
@@ -240,7 +217,10 @@ func (c *Client) Fail(f Failure) error {
 	case errors.As(f.Err, &redirect):
 		refused.Reason, refused.Said = ReasonReply, redirect.Error()
 		return refused
-	case errors.Is(f.Err, httpclient.ErrRedirects), errors.Is(f.Err, errTooLarge), errors.Is(f.Err, errSeeOther):
+	case errors.As(f.Err, &tooLarge):
+		refused.Reason, refused.Said = ReasonReply, fmt.Sprintf("the answer has more than %d bytes", tooLarge.Limit)
+		return refused
+	case errors.Is(f.Err, httpclient.ErrRedirects), errors.Is(f.Err, errSeeOther):
 		refused.Reason, refused.Said = ReasonReply, c.Said(innermost(f.Err).Error())
 		return refused
 	case f.Status == 0 || errors.Is(f.Err, context.Canceled) || errors.Is(f.Err, context.DeadlineExceeded):

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -178,10 +177,7 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{http.MaxBytesReader(nil, resp.Body, maxAnswer), resp.Body}
+	resp.Body = http.MaxBytesReader(nil, resp.Body, maxAnswer)
 	return resp, nil
 }
 

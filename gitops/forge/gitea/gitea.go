@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 
 	sdk "code.gitea.io/sdk/gitea"
 
@@ -37,8 +36,7 @@ type Forge struct {
 	client *forge.Client
 	repo   forge.Repository
 
-	mu   sync.Mutex
-	self *sdk.User
+	self forge.Lazy[sdk.User]
 }
 
 var _ forge.Forge = (*Forge)(nil)
@@ -90,20 +88,13 @@ func (f *Forge) Login(ctx context.Context) (string, error) {
 
 // me is the account of the token, asked for once.
 func (f *Forge) me(ctx context.Context) (*sdk.User, error) {
-	f.mu.Lock()
-	self := f.self
-	f.mu.Unlock()
-	if self != nil {
+	return f.self.Get(func() (*sdk.User, error) {
+		self, resp, err := f.api(ctx).GetMyUserInfo()
+		if err != nil {
+			return nil, f.fail(call{"ask whose token it is", needUser}, resp, err)
+		}
 		return self, nil
-	}
-	self, resp, err := f.api(ctx).GetMyUserInfo()
-	if err != nil {
-		return nil, f.fail(call{"ask whose token it is", needUser}, resp, err)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.self = self
-	return self, nil
+	})
 }
 
 // SetStatus implements forge.Forge.

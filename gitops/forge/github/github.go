@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 
 	gh "github.com/google/go-github/v88/github"
 
@@ -42,8 +41,7 @@ type Forge struct {
 	api    *gh.Client
 	repo   forge.Repository
 
-	mu   sync.Mutex
-	self *account
+	self forge.Lazy[account]
 }
 
 var _ forge.Forge = (*Forge)(nil)
@@ -118,22 +116,13 @@ const askViewer = `query { viewer { login databaseId } }`
 
 // me is the account of the token, asked for once.
 func (f *Forge) me(ctx context.Context) (*account, error) {
-	f.mu.Lock()
-	self := f.self
-	f.mu.Unlock()
-	if self != nil {
-		return self, nil
-	}
-	var answer struct {
-		Viewer account `json:"viewer"`
-	}
-	if err := f.graphql(ctx, call{"ask whose token it is", needMeta}, question{Query: askViewer}, &answer); err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.self = &answer.Viewer
-	return f.self, nil
+	return f.self.Get(func() (*account, error) {
+		var answer struct {
+			Viewer account `json:"viewer"`
+		}
+		err := f.graphql(ctx, call{"ask whose token it is", needMeta}, question{Query: askViewer}, &answer)
+		return &answer.Viewer, err
+	})
 }
 
 // SetStatus implements forge.Forge.

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 
@@ -36,9 +35,8 @@ type Forge struct {
 	api    *gl.Client
 	repo   forge.Repository
 
-	mu      sync.Mutex
-	self    *gl.User
-	project int64
+	self    forge.Lazy[gl.User]
+	project forge.Lazy[gl.Project]
 }
 
 var _ forge.Forge = (*Forge)(nil)
@@ -135,40 +133,24 @@ func (f *Forge) Login(ctx context.Context) (string, error) {
 
 // me is the account of the token, asked for once.
 func (f *Forge) me(ctx context.Context) (*gl.User, error) {
-	f.mu.Lock()
-	self := f.self
-	f.mu.Unlock()
-	if self != nil {
+	return f.self.Get(func() (*gl.User, error) {
+		self, resp, err := f.api.Users.CurrentUser(gl.WithContext(ctx))
+		if err != nil {
+			return nil, f.fail(call{"ask whose token it is", needUser}, resp, err)
+		}
 		return self, nil
-	}
-	self, resp, err := f.api.Users.CurrentUser(gl.WithContext(ctx))
-	if err != nil {
-		return nil, f.fail(call{"ask whose token it is", needUser}, resp, err)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.self = self
-	return self, nil
+	})
 }
 
 // id is the number of the project, asked for once.
 func (f *Forge) id(ctx context.Context) (int64, error) {
-	f.mu.Lock()
-	id := f.project
-	f.mu.Unlock()
-	if id != 0 {
-		return id, nil
-	}
-	project, err := f.settings(ctx, f.repo.Owner+"/"+f.repo.Name)
+	project, err := f.project.Get(func() (*gl.Project, error) {
+		return f.settings(ctx, f.repo.Owner+"/"+f.repo.Name)
+	})
 	if err != nil {
 		return 0, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.project == 0 { // others read it without a lock, once they have asked
-		f.project = project.ID
-	}
-	return f.project, nil
+	return project.ID, nil
 }
 
 func (f *Forge) settings(ctx context.Context, id any) (*gl.Project, error) {

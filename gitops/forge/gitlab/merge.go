@@ -83,7 +83,7 @@ func (f *Forge) squash(ctx context.Context, mr *gl.MergeRequest, m forge.Merge) 
 	if mr.Squash == squash {
 		return nil
 	}
-	_, resp, err := f.api.MergeRequests.UpdateMergeRequest(f.project, mr.IID,
+	_, resp, err := f.api.MergeRequests.UpdateMergeRequest(mr.ProjectID, mr.IID,
 		&gl.UpdateMergeRequestOptions{Squash: &squash}, gl.WithContext(ctx))
 	if err != nil {
 		return f.fail(call{merging(mr.IID), needMerge}, resp, err)
@@ -100,12 +100,12 @@ func (f *Forge) accept(ctx context.Context, mr *gl.MergeRequest, m forge.Merge) 
 		options.AutoMerge = gl.Ptr(true)
 		options.MergeWhenPipelineSucceeds = gl.Ptr(true) //nolint:staticcheck // before 17.11 it was called so
 	}
-	done, resp, err := f.api.MergeRequests.AcceptMergeRequest(f.project, mr.IID, &options, gl.WithContext(ctx))
+	done, resp, err := f.api.MergeRequests.AcceptMergeRequest(mr.ProjectID, mr.IID, &options, gl.WithContext(ctx))
 	if err != nil && status(resp) == http.StatusMethodNotAllowed && m.When == forge.WhenReady &&
 		mr.HeadPipeline == nil && mr.DetailedMergeStatus == "mergeable" {
 		// Older ones refuse to wait for a pipeline that there is none of.
 		options = gl.AcceptMergeRequestOptions{SHA: options.SHA, Squash: options.Squash}
-		done, resp, err = f.api.MergeRequests.AcceptMergeRequest(f.project, mr.IID, &options, gl.WithContext(ctx))
+		done, resp, err = f.api.MergeRequests.AcceptMergeRequest(mr.ProjectID, mr.IID, &options, gl.WithContext(ctx))
 	}
 	switch {
 	case err != nil:
@@ -156,7 +156,7 @@ func (f *Forge) cancel(ctx context.Context, number int64) (forge.Merging, error)
 	if !mr.MergeWhenPipelineSucceeds || !merger(mr, self).Self {
 		return forge.Cancelled, nil
 	}
-	_, resp, err := f.api.MergeRequests.CancelMergeWhenPipelineSucceeds(f.project, number, gl.WithContext(ctx))
+	_, resp, err := f.api.MergeRequests.CancelMergeWhenPipelineSucceeds(mr.ProjectID, number, gl.WithContext(ctx))
 	// none was ordered; it is merged or closed
 	if err == nil || status(resp) == http.StatusNotAcceptable || status(resp) == http.StatusMethodNotAllowed {
 		return forge.Cancelled, nil

@@ -86,7 +86,7 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 	case forge.StateClosed:
 		d.ClosedBy = person(mr.ClosedBy, self)
 	}
-	d.Approvals, err = f.approvals(ctx, number, self)
+	d.Approvals, err = f.approvals(ctx, mr, self)
 	return d, err
 }
 
@@ -113,10 +113,10 @@ func (f *Forge) mergeRequest(ctx context.Context, number int64) (*gl.MergeReques
 }
 
 // approvals are those that GitLab holds at this time: it takes some back by itself, as the project says.
-func (f *Forge) approvals(ctx context.Context, number int64, self *gl.User) ([]forge.Approval, error) {
-	now, resp, err := f.api.MergeRequestApprovals.GetConfiguration(f.project, number, gl.WithContext(ctx))
+func (f *Forge) approvals(ctx context.Context, mr *gl.MergeRequest, self *gl.User) ([]forge.Approval, error) {
+	now, resp, err := f.api.MergeRequestApprovals.GetConfiguration(mr.ProjectID, mr.IID, gl.WithContext(ctx))
 	if err != nil {
-		return nil, f.fail(call{fmt.Sprintf("list the approvals of merge request %d", number), needRead}, resp, err)
+		return nil, f.fail(call{fmt.Sprintf("list the approvals of merge request %d", mr.IID), needRead}, resp, err)
 	}
 	var given []forge.Approval
 	for _, a := range now.ApprovedBy {

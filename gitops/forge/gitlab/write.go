@@ -98,7 +98,11 @@ func (f *Forge) review(ctx context.Context, number int64, whom forge.Reviewers) 
 			all = append(all, id)
 		}
 	}
-	mr, resp, err := f.api.MergeRequests.UpdateMergeRequest(f.project, number,
+	id, err := f.id(ctx)
+	if err != nil {
+		return append(failed, err)
+	}
+	mr, resp, err := f.api.MergeRequests.UpdateMergeRequest(id, number,
 		&gl.UpdateMergeRequestOptions{ReviewerIDs: &all}, gl.WithContext(ctx))
 	if err != nil {
 		return append(failed, f.fail(call{asking(strings.Join(known, " ")), needWrite}, resp, err))
@@ -131,7 +135,7 @@ func (f *Forge) label(ctx context.Context, number int64, names []string) error {
 		return err
 	}
 	for _, name := range names {
-		if err := f.createLabel(ctx, name); err != nil {
+		if err := f.createLabel(ctx, id, name); err != nil {
 			return err
 		}
 	}
@@ -143,15 +147,15 @@ func (f *Forge) label(ctx context.Context, number int64, names []string) error {
 }
 
 // createLabel makes a label if neither the project nor its groups have one.
-func (f *Forge) createLabel(ctx context.Context, name string) error {
-	_, resp, err := f.api.Labels.GetLabel(f.project, name, gl.WithContext(ctx))
+func (f *Forge) createLabel(ctx context.Context, id int64, name string) error {
+	_, resp, err := f.api.Labels.GetLabel(id, name, gl.WithContext(ctx))
 	if err == nil {
 		return nil
 	}
 	if status(resp) != http.StatusNotFound {
 		return f.fail(call{fmt.Sprintf("look for the label %q", name), needRead}, resp, err)
 	}
-	_, resp, err = f.api.Labels.CreateLabel(f.project,
+	_, resp, err = f.api.Labels.CreateLabel(id,
 		&gl.CreateLabelOptions{Name: &name, Color: gl.Ptr("#" + forge.LabelColor)}, gl.WithContext(ctx))
 	if err != nil && status(resp) != http.StatusConflict { // somebody did at the same moment
 		return f.fail(call{fmt.Sprintf("create the label %q", name), needRead}, resp, err)
