@@ -1,7 +1,6 @@
 package gitea
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
@@ -25,35 +23,29 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 		options.State = sdk.StateOpen
 	}
 	var found []forge.PullRequest
-	seen := map[int64]bool{} // what is opened in between moves others to the next page
 	for options.Page = 1; options.Page <= maxPages; options.Page++ {
 		prs, resp, err := f.api(ctx).ListRepoPullRequests(f.repo.Owner, f.repo.Name, options)
 		if err != nil {
 			return nil, f.fail(call{"list pull requests", needRead}, resp, err)
 		}
 		for _, pr := range prs {
-			if matches(pr, filter) && !seen[pr.Index] {
-				seen[pr.Index] = true
-				found = append(found, pullRequest(pr))
+			if !own(pr) {
+				continue
+			}
+			if is := pullRequest(pr); filter.Takes(is) {
+				found = append(found, is)
 			}
 		}
-		if resp.NextPage == 0 || len(prs) == 0 || since(filter.Since, prs[len(prs)-1]) {
-			slices.SortFunc(found, func(a, b forge.PullRequest) int { return cmp.Compare(b.Number, a.Number) })
-			return found, nil
+		if resp.NextPage == 0 || len(prs) == 0 || filter.Passed(forge.Moment(prs[len(prs)-1].Updated)) {
+			return forge.Newest(found), nil
 		}
 	}
 	return nil, &forge.TooManyError{Where: f.repo.URL(), Most: maxPages * pageSize}
 }
 
-// since says that this one, and all that come after it, did not change since.
-func since(t time.Time, pr *sdk.PullRequest) bool {
-	return !t.IsZero() && pr.Updated != nil && pr.Updated.Before(t.Truncate(time.Second))
-}
-
-func matches(pr *sdk.PullRequest, filter forge.Filter) bool {
-	own := pr.Head != nil && pr.Base != nil && pr.Head.RepoID == pr.Base.RepoID && pr.Head.Name != ""
-	return own && (filter.Head == "" || pr.Head.Name == filter.Head) &&
-		(filter.Base == "" || pr.Base.Name == filter.Base) && !since(filter.Since, pr)
+// own says that it is not from a fork.
+func own(pr *sdk.PullRequest) bool {
+	return pr.Head != nil && pr.Base != nil && pr.Head.RepoID == pr.Base.RepoID && pr.Head.Name != ""
 }
 
 // Get implements forge.Forge.
@@ -66,7 +58,7 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 	if err != nil {
 		return forge.Details{}, err
 	}
-	if !matches(pr, forge.Filter{}) {
+	if !own(pr) {
 		return forge.Details{}, &forge.RefusedError{
 			Op: getting(number), Where: f.repo.URL(), Reason: forge.ReasonNotFound,
 			Said: "it is not from a branch of the repository itself",
@@ -185,8 +177,7 @@ func (f *Forge) approvals(ctx context.Context, number int64, self *sdk.User) ([]
 	for _, r := range last {
 		given = append(given, forge.Approval{By: person(r.Reviewer, self), Commit: r.CommitID})
 	}
-	slices.SortFunc(given, func(a, b forge.Approval) int { return cmp.Compare(a.By.Login, b.By.Login) })
-	return given, nil
+	return forge.ByLogin(given), nil
 }
 
 // reviews gives all of a pull request's, in turn.
@@ -210,10 +201,10 @@ func (f *Forge) reviews(ctx context.Context, number int64, each func(*sdk.PullRe
 func pullRequest(pr *sdk.PullRequest) forge.PullRequest {
 	out := forge.PullRequest{
 		Number: pr.Index, URL: pr.HTMLURL, Title: pr.Title, Body: pr.Body, State: forge.StateOpen,
-		Head: pr.Head.Name, Base: pr.Base.Name, Updated: moment(pr.Updated), Closed: moment(pr.Closed),
+		Head: pr.Head.Name, Base: pr.Base.Name, Updated: forge.Moment(pr.Updated), Closed: forge.Moment(pr.Closed),
 	}
 	if pr.Draft {
-		out.Title = withoutMark(pr.Title)
+		out.Title = forge.WithoutMark(pr.Title, draftMark, "[WIP]")
 	}
 	for _, l := range pr.Labels {
 		out.Labels = append(out.Labels, l.Name)
@@ -240,21 +231,5 @@ func person(u, self *sdk.User) forge.Person {
 	return forge.Person{Login: u.UserName, Self: u.ID == self.ID}
 }
 
-func moment(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.UTC()
-}
-
 // draftMark begins the title of a draft. Others may be configured; they stay a part of the title here.
 const draftMark = "WIP:"
-
-func withoutMark(title string) string {
-	for _, mark := range []string{draftMark, "[WIP]"} {
-		if len(title) >= len(mark) && strings.EqualFold(title[:len(mark)], mark) {
-			return strings.TrimSpace(title[len(mark):])
-		}
-	}
-	return title
-}

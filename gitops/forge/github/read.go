@@ -1,14 +1,12 @@
 package github
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	gh "github.com/google/go-github/v88/github"
 
@@ -29,7 +27,6 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 		options.Sort = "updated"
 	}
 	var found []forge.PullRequest
-	seen := map[int]bool{} // what is opened in between moves others to the next page
 	for range maxPages {
 		prs, resp, err := f.api.PullRequests.List(ctx, f.repo.Owner, f.repo.Name, &options)
 		if err != nil {
@@ -41,14 +38,12 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 			continue
 		}
 		for _, pr := range prs {
-			if matches(pr, filter) && !seen[pr.GetNumber()] {
-				seen[pr.GetNumber()] = true
-				found = append(found, pullRequest(pr))
+			if is := pullRequest(pr); own(pr) && filter.Takes(is) {
+				found = append(found, is)
 			}
 		}
-		if resp.NextPage == 0 || len(prs) == 0 || since(filter.Since, prs[len(prs)-1]) {
-			slices.SortFunc(found, func(a, b forge.PullRequest) int { return cmp.Compare(b.Number, a.Number) })
-			return found, nil
+		if resp.NextPage == 0 || len(prs) == 0 || filter.Passed(prs[len(prs)-1].GetUpdatedAt().Time) {
+			return forge.Newest(found), nil
 		}
 		options.Page = resp.NextPage
 	}
@@ -74,16 +69,10 @@ func (f *Forge) moved(ctx context.Context, resp *gh.Response, options *gh.PullRe
 	return true, nil
 }
 
-// since says that this one, and all that come after it, did not change since.
-func since(t time.Time, pr *gh.PullRequest) bool {
-	return !t.IsZero() && pr.UpdatedAt != nil && pr.UpdatedAt.Before(t.Truncate(time.Second))
-}
-
-func matches(pr *gh.PullRequest, filter forge.Filter) bool {
-	head, base := pr.GetHead(), pr.GetBase()
-	own := head.GetRepo().GetID() != 0 && head.GetRepo().GetID() == base.GetRepo().GetID()
-	return own && (filter.Head == "" || head.GetRef() == filter.Head) &&
-		(filter.Base == "" || base.GetRef() == filter.Base) && !since(filter.Since, pr)
+// own says that it is not from a fork.
+func own(pr *gh.PullRequest) bool {
+	from := pr.GetHead().GetRepo().GetID()
+	return from != 0 && from == pr.GetBase().GetRepo().GetID()
 }
 
 // Get implements forge.Forge.
@@ -96,7 +85,7 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 	if err != nil {
 		return forge.Details{}, err
 	}
-	if !matches(pr, forge.Filter{}) {
+	if !own(pr) {
 		return forge.Details{}, &forge.RefusedError{
 			Op: getting(number), Where: f.repo.URL(), Reason: forge.ReasonNotFound,
 			Said: "it is not from a branch of the repository itself",
@@ -163,8 +152,7 @@ func (f *Forge) approvals(ctx context.Context, number int64, self *account) ([]f
 			given = append(given, forge.Approval{By: person(r.User, self), Commit: r.GetCommitID()})
 		}
 	}
-	slices.SortFunc(given, func(a, b forge.Approval) int { return cmp.Compare(a.By.Login, b.By.Login) })
-	return given, nil
+	return forge.ByLogin(given), nil
 }
 
 func (f *Forge) mayWrite(ctx context.Context, login string) (bool, error) {

@@ -35,21 +35,18 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 		options.UpdatedAfter = gl.Ptr(filter.Since.Truncate(time.Second).UTC())
 	}
 	var found []forge.PullRequest
-	seen := map[int64]bool{} // what is opened in between moves others to the next page
 	for range maxPages {
 		mrs, resp, err := f.api.MergeRequests.ListProjectMergeRequests(id, &options, gl.WithContext(ctx))
 		if err != nil {
 			return nil, f.fail(call{"list merge requests", needRead}, resp, err)
 		}
 		for _, mr := range mrs {
-			if own(mr) && !seen[mr.IID] {
-				seen[mr.IID] = true
+			if own(mr) {
 				found = append(found, pullRequest(mr))
 			}
 		}
 		if resp.NextPage == 0 {
-			slices.SortFunc(found, func(a, b forge.PullRequest) int { return cmp.Compare(b.Number, a.Number) })
-			return found, nil
+			return forge.Newest(found), nil
 		}
 		options.Page = resp.NextPage
 	}
@@ -124,26 +121,25 @@ func (f *Forge) approvals(ctx context.Context, mr *gl.MergeRequest, self *gl.Use
 			given = append(given, forge.Approval{By: by})
 		}
 	}
-	slices.SortFunc(given, func(a, b forge.Approval) int { return cmp.Compare(a.By.Login, b.By.Login) })
-	return given, nil
+	return forge.ByLogin(given), nil
 }
 
 func pullRequest(mr *gl.BasicMergeRequest) forge.PullRequest {
 	out := forge.PullRequest{
 		Number: mr.IID, URL: mr.WebURL, Title: mr.Title, Body: plain(mr.Description), State: forge.StateOpen,
-		Head: mr.SourceBranch, Base: mr.TargetBranch, HeadCommit: mr.SHA, Updated: moment(mr.UpdatedAt),
+		Head: mr.SourceBranch, Base: mr.TargetBranch, HeadCommit: mr.SHA, Updated: forge.Moment(mr.UpdatedAt),
 	}
 	if mr.Draft {
-		out.Title = withoutMark(mr.Title)
+		out.Title = forge.WithoutMark(mr.Title, draftMarks...)
 	}
 	out.Labels = slices.Sorted(slices.Values(mr.Labels))
 	switch mr.State { // "locked" is while it is being merged
 	case "merged":
-		out.State, out.Closed = forge.StateMerged, moment(mr.MergedAt)
+		out.State, out.Closed = forge.StateMerged, forge.Moment(mr.MergedAt)
 		// A fast-forward makes no commit: it is its last one.
 		out.MergeCommit = cmp.Or(mr.MergeCommitSHA, mr.SquashCommitSHA, mr.SHA)
 	case "closed":
-		out.State, out.Closed = forge.StateClosed, moment(mr.ClosedAt)
+		out.State, out.Closed = forge.StateClosed, forge.Moment(mr.ClosedAt)
 	}
 	return out
 }
@@ -156,11 +152,4 @@ func person(u *gl.BasicUser, self *gl.User) forge.Person {
 		return forge.Person{}
 	}
 	return forge.Person{Login: u.Username, Self: u.ID == self.ID}
-}
-
-func moment(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.UTC()
 }

@@ -1,23 +1,11 @@
 package gitlab
 
-import (
-	"regexp"
-	"strings"
-)
+import "regexp"
 
 // draftMark begins the title of a draft. The others are of older times.
 const draftMark = "Draft:"
 
 var draftMarks = []string{draftMark, "[Draft]", "(Draft)", "WIP:", "[WIP]"}
-
-func withoutMark(title string) string {
-	for _, mark := range draftMarks {
-		if len(title) >= len(mark) && strings.EqualFold(title[:len(mark)], mark) {
-			return strings.TrimSpace(title[len(mark):])
-		}
-	}
-	return title
-}
 
 var (
 	command = regexp.MustCompile(`(?m)^([ \t]*)/`)

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/forge"
 )
 
 // Which titles are those of drafts.
@@ -11,7 +13,7 @@ func TestTitles(t *testing.T) {
 	for title, want := range map[string]string{
 		"Draft: ramp": "ramp", "draft:ramp": "ramp", "[Draft] ramp": "ramp", "(Draft) ramp": "ramp", "WIP: ramp": "ramp", "Drafty: ramp": "Drafty: ramp", "": "",
 	} {
-		require.Equal(t, want, withoutMark(title), title)
+		require.Equal(t, want, forge.WithoutMark(title, draftMarks...), title)
 	}
 }
 
