@@ -66,6 +66,11 @@ func (a Address) hasCredentials() bool {
 	return a.TLS.hasCert() || a.hasAPIKey() || len(a.Headers) > 0
 }
 
+// wantsTLS reports whether something is given that only TLS uses.
+func (a Address) wantsTLS() bool {
+	return a.ServerName != "" || a.TLS.hasCert() || a.TLS.hasCA() || a.hasAPIKey()
+}
+
 func (a Address) hasAPIKey() bool { return a.APIKeyFile != "" || a.APIKey != nil }
 
 // resolved is an address with the name of where it was configured, which tells apart credentials that cannot be
@@ -183,15 +188,14 @@ func checkHostPort(s string) error {
 
 // tlsConfig reads the address's files. Nil means no TLS.
 func (a Address) tlsConfig(now time.Time) (*tls.Config, error) {
-	wanted := a.ServerName != "" || a.TLS.hasCert() || a.TLS.hasCA() || a.hasAPIKey()
 	switch a.TLS.Mode {
 	case TLSOff:
-		if wanted {
+		if a.wantsTLS() {
 			return nil, errors.New("TLS is off, but a server name, a certificate or an API key is given")
 		}
 		return nil, nil
 	case TLSAuto:
-		if !wanted {
+		if !a.wantsTLS() {
 			return nil, nil
 		}
 	case TLSOn:

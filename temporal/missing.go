@@ -85,28 +85,17 @@ func (s *session) nearby(ctx context.Context) (*nearby, error) {
 // ramping version.
 func (s *session) buildsOfDeployments(ctx context.Context) (map[string][]string, error) {
 	out := map[string][]string{}
-	var token []byte
-	for range maxPages {
-		resp, err := read(ctx, reading{s, visibility}, s.service().ListWorkerDeployments,
-			&workflowservice.ListWorkerDeploymentsRequest{Namespace: s.namespace, PageSize: pageSize,
-				NextPageToken: token})
-		if err != nil {
-			return nil, err
-		}
-		for _, d := range resp.GetWorkerDeployments() {
-			for _, v := range []*deploymentpb.WorkerDeploymentInfo_WorkerDeploymentVersionSummary{
-				d.GetLatestVersionSummary(), d.GetCurrentVersionSummary(), d.GetRampingVersionSummary(),
-			} {
-				if build := v.GetDeploymentVersion().GetBuildId(); build != "" {
-					out[build] = append(out[build], d.GetName())
-				}
+	err := s.eachDeployment(ctx, func(d *deploymentSummary) error {
+		for _, v := range []*deploymentpb.WorkerDeploymentInfo_WorkerDeploymentVersionSummary{
+			d.GetLatestVersionSummary(), d.GetCurrentVersionSummary(), d.GetRampingVersionSummary(),
+		} {
+			if build := v.GetDeploymentVersion().GetBuildId(); build != "" {
+				out[build] = append(out[build], d.GetName())
 			}
 		}
-		if token = resp.GetNextPageToken(); len(token) == 0 {
-			break
-		}
-	}
-	return out, nil
+		return nil
+	})
+	return out, err
 }
 
 // unversionedWorkers lists workers without versioning by their heartbeats: one page of them, since a namespace may have

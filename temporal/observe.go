@@ -209,26 +209,42 @@ func (p *Pool) List(ctx context.Context, conn v1alpha1.Connection, temporalNames
 		return fail(err)
 	}
 	out := map[string]rollout.RoutingConfig{}
+	if err := s.eachDeployment(ctx, func(d *deploymentSummary) error {
+		routing, err := routingOf(d.GetRoutingConfig())
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.GetName(), err)
+		}
+		out[d.GetName()] = routing
+		return nil
+	}); err != nil {
+		return fail(err)
+	}
+	return s.listed(out), nil
+}
+
+// deploymentSummary is what a list says of a worker deployment.
+type deploymentSummary = workflowservice.ListWorkerDeploymentsResponse_WorkerDeploymentSummary
+
+// eachDeployment lists the worker deployments of the namespace, page by page, until visit gives an error.
+func (s *session) eachDeployment(ctx context.Context, visit func(*deploymentSummary) error) error {
 	var token []byte
 	for range maxPages {
 		resp, err := read(ctx, reading{s, visibility}, s.service().ListWorkerDeployments,
-			&workflowservice.ListWorkerDeploymentsRequest{Namespace: temporalNamespace, PageSize: pageSize,
+			&workflowservice.ListWorkerDeploymentsRequest{Namespace: s.namespace, PageSize: pageSize,
 				NextPageToken: token})
 		if err != nil {
-			return fail(err)
+			return err
 		}
 		for _, d := range resp.GetWorkerDeployments() {
-			routing, err := routingOf(d.GetRoutingConfig())
-			if err != nil {
-				return fail(fmt.Errorf("%s: %w", d.GetName(), err))
+			if err := visit(d); err != nil {
+				return err
 			}
-			out[d.GetName()] = routing
 		}
 		if token = resp.GetNextPageToken(); len(token) == 0 {
-			return s.listed(out), nil
+			return nil
 		}
 	}
-	return fail(fmt.Errorf("more than %d pages", maxPages))
+	return fmt.Errorf("more than %d pages", maxPages)
 }
 
 // listed gives the list before, if that shows the same.

@@ -31,8 +31,7 @@ func (p *Pool) TakesSecrets(conn v1alpha1.Connection) error {
 
 // encrypted reports whether the connection uses TLS.
 func (a Address) encrypted() bool {
-	return a.TLS.Mode == TLSOn || a.TLS.Mode == TLSAuto &&
-		(a.ServerName != "" || a.TLS.CertFile != "" || a.TLS.KeyFile != "" || a.TLS.CAFile != "" || a.hasAPIKey())
+	return a.TLS.Mode == TLSOn || a.TLS.Mode == TLSAuto && a.wantsTLS()
 }
 
 // loopback reports whether an address is this machine.

@@ -6,9 +6,8 @@ import (
 	"fmt"
 )
 
-// Standing is the oldest open pull request from a head to a base, for adapters. Number zero: there is none. Errors:
-// those of Forge.List.
-func Standing(ctx context.Context, f Forge, head, base string) (PullRequest, error) {
+// standing is the oldest open pull request from a head to a base. Number zero: there is none.
+func standing(ctx context.Context, f Forge, head, base string) (PullRequest, error) {
 	open, err := f.List(ctx, Filter{Head: head, Base: base, Open: true})
 	if err != nil || len(open) == 0 {
 		return PullRequest{}, err
@@ -16,10 +15,10 @@ func Standing(ctx context.Context, f Forge, head, base string) (PullRequest, err
 	return open[len(open)-1], nil
 }
 
-// Refused tells what to make of a pull request that a forge did not open because there is one, for adapters: that one
-// and an *ExistsError; or what the forge said, if it is gone by now.
-func Refused(ctx context.Context, f Forge, o Opening, said error) (PullRequest, error) {
-	pr, err := Standing(ctx, f, o.Head, o.Base)
+// existing tells what to make of a pull request that a forge did not open because there is one: that one and an
+// *ExistsError; or what the forge said, if it is gone by now.
+func existing(ctx context.Context, f Forge, o Opening, said error) (PullRequest, error) {
+	pr, err := standing(ctx, f, o.Head, o.Base)
 	switch {
 	case err != nil:
 		return PullRequest{}, err
@@ -29,11 +28,11 @@ func Refused(ctx context.Context, f Forge, o Opening, said error) (PullRequest, 
 	return pr, &ExistsError{PullRequest: pr}
 }
 
-// Once is for adapters, when they have opened a pull request: forges look for another one before they open one, and two
+// once is for a pull request that was just opened: forges look for another one before they open one, and two
 // may look at the same moment. If there is an older one, this one is closed again, and the older one returned with an
 // *ExistsError.
-func Once(ctx context.Context, f Forge, pr PullRequest) (PullRequest, error) {
-	first, err := Standing(ctx, f, pr.Head, pr.Base)
+func once(ctx context.Context, f Forge, pr PullRequest) (PullRequest, error) {
+	first, err := standing(ctx, f, pr.Head, pr.Base)
 	if err != nil {
 		return pr, &PartialError{Number: pr.Number, Failed: []error{fmt.Errorf("look for another one: %w", err)}}
 	}

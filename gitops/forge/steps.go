@@ -38,11 +38,11 @@ func (s Steps) Open(ctx context.Context, f Forge, o Opening) (PullRequest, error
 	pr, exists, err := s.Create(ctx, o)
 	switch {
 	case exists:
-		return Refused(ctx, f, o, err)
+		return existing(ctx, f, o, err)
 	case err != nil:
 		return pr, err
 	}
-	if pr, err = Once(ctx, f, pr); err != nil {
+	if pr, err = once(ctx, f, pr); err != nil {
 		return pr, err
 	}
 	failed := s.askAndLabel(ctx, pr.Number, Reviewers{Logins: o.Reviewers, Teams: o.Teams}, o.Labels)
