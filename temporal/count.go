@@ -86,6 +86,17 @@ func (o *observer) countOpen(ctx context.Context) {
 	}
 }
 
+// countInUse counts what uses the listed versions that were asked for: workflows that are not known to be closed,
+// whatever their behaviour, or were started at or after a time.
+func (o *observer) countInUse(ctx context.Context) {
+	for _, build := range o.ask.InUse {
+		if v := o.obs.Version(build); v != nil {
+			on, err := onVersion(o.deployment, build)
+			v.InUse = o.count(ctx, on+" AND ("+notClosed+" OR StartTime >= "+quoteTime(o.ask.InUseSince)+")", err)
+		}
+	}
+}
+
 // countClosed counts the closed workflows that were asked for.
 func (o *observer) countClosed(ctx context.Context) {
 	if o.obs.Exists != rollout.Yes {

@@ -182,19 +182,13 @@ func jsonPayload(data []byte) *commonpb.Payload {
 	return &commonpb.Payload{Metadata: map[string][]byte{"encoding": []byte("json/plain")}, Data: data}
 }
 
-// pollerKind is what a poller is to a worker deployment.
-type pollerKind struct {
-	// deployment and build of a versioned worker; both empty for an unversioned one.
-	deployment, build string
-}
-
-// kindOf tells versioned workers from the others by what they said of themselves when they polled.
-func kindOf(p *taskqueuepb.PollerInfo) pollerKind {
+// versionOf is the version of a poller, as it said itself when it polled; both are empty for an unversioned one.
+func versionOf(p *taskqueuepb.PollerInfo) (deployment, build string) {
 	o := p.GetDeploymentOptions()
 	if o.GetWorkerVersioningMode() != enumspb.WORKER_VERSIONING_MODE_VERSIONED {
-		return pollerKind{}
+		return "", ""
 	}
-	return pollerKind{deployment: o.GetDeploymentName(), build: o.GetBuildId()}
+	return o.GetDeploymentName(), o.GetBuildId()
 }
 
 // pollersOf sums up pollers, each identity once.

@@ -135,10 +135,14 @@ func TestKindOf(t *testing.T) {
 			DeploymentName: "ns/app", BuildId: "v1", WorkerVersioningMode: mode,
 		}}
 	}
-	require.Equal(t, pollerKind{}, kindOf(&taskqueuepb.PollerInfo{}))
-	require.Equal(t, pollerKind{}, kindOf(poller(enumspb.WORKER_VERSIONING_MODE_UNVERSIONED)))
-	require.Equal(t, pollerKind{}, kindOf(poller(enumspb.WORKER_VERSIONING_MODE_UNSPECIFIED)))
-	require.Equal(t, pollerKind{"ns/app", "v1"}, kindOf(poller(enumspb.WORKER_VERSIONING_MODE_VERSIONED)))
+	for _, p := range []*taskqueuepb.PollerInfo{
+		{}, poller(enumspb.WORKER_VERSIONING_MODE_UNVERSIONED), poller(enumspb.WORKER_VERSIONING_MODE_UNSPECIFIED),
+	} {
+		deployment, build := versionOf(p)
+		require.Empty(t, deployment+build)
+	}
+	deployment, build := versionOf(poller(enumspb.WORKER_VERSIONING_MODE_VERSIONED))
+	require.Equal(t, []string{"ns/app", "v1"}, []string{deployment, build})
 }
 
 func TestMarkOf(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	deploymentpb "go.temporal.io/api/deployment/v1"
-	workerpb "go.temporal.io/api/worker/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -109,17 +108,9 @@ func (s *session) unversionedWorkers(ctx context.Context) ([]unversionedWorker, 
 	}
 	var out []unversionedWorker
 	for _, w := range resp.GetWorkers() {
-		if worker, ok := unversionedIn(w); ok {
-			out = append(out, worker)
+		if w.GetDeploymentVersion().GetDeploymentName() == "" && w.GetTaskQueue() != "" {
+			out = append(out, unversionedWorker{host: hostOf(w.GetWorkerIdentity()), queue: w.GetTaskQueue()})
 		}
 	}
 	return out, nil
-}
-
-// unversionedIn is what a listed worker tells of itself if it has no versioning.
-func unversionedIn(w *workerpb.WorkerListInfo) (unversionedWorker, bool) {
-	if w.GetDeploymentVersion().GetDeploymentName() != "" || w.GetTaskQueue() == "" {
-		return unversionedWorker{}, false
-	}
-	return unversionedWorker{host: hostOf(w.GetWorkerIdentity()), queue: w.GetTaskQueue()}, true
 }

@@ -269,13 +269,13 @@ func (r queueReader) rootPartition(ctx context.Context, kind enumspb.TaskQueueTy
 		return fmt.Errorf("describe task queue %q: %w", r.name, err)
 	}
 	for _, p := range resp.GetPollers() {
-		switch k := kindOf(p); {
-		case k.deployment == "":
+		switch deployment, build := versionOf(p); deployment {
+		case "":
 			at.unversioned = true
-		case k.deployment != r.deployment:
-			at.others[k.deployment] = true
+		case r.deployment:
+			at.versions[build] = append(at.versions[build], p)
 		default:
-			at.versions[k.build] = append(at.versions[k.build], p)
+			at.others[deployment] = true
 		}
 	}
 	return nil

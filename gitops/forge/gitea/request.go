@@ -10,8 +10,8 @@ import (
 	"net/url"
 )
 
-// request calls Gitea without the library, for what it does not give: its answer whatever its status is. What is asked is a
-// path below the repository. It is not for what may be long.
+// request calls Gitea without the library, for what it does not give: its answer whatever its status is. What is asked
+// is a path below the repository. It is not for what may be long.
 func (f *Forge) request(ctx context.Context, method, what string, in any) (status int, answer []byte, err error) {
 	var body bytes.Buffer
 	if in != nil {

@@ -116,7 +116,8 @@ func (f *Forge) comment(ctx context.Context, number int64, text string) error {
 func (f *Forge) close(ctx context.Context, number int64) error {
 	closed := sdk.StateClosed
 	what := call{fmt.Sprintf("close pull request %d", number), needWrite}
-	_, resp, err := f.api(ctx).EditPullRequest(f.repo.Owner, f.repo.Name, number, sdk.EditPullRequestOption{State: &closed})
+	_, resp, err := f.api(ctx).EditPullRequest(f.repo.Owner, f.repo.Name, number,
+		sdk.EditPullRequestOption{State: &closed})
 	if err == nil {
 		return nil
 	}
