@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
+
+	"github.com/rampart-gitops/rampart/internal/retry"
 )
 
 // Rate is how often a kind of call may be made: PerSecond on average, Burst at once.
@@ -140,12 +142,8 @@ func (l *limiter) pause(ctx context.Context) error {
 		if wait <= 0 {
 			return nil
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-timer.C:
+		if err := retry.Sleep(ctx, wait); err != nil {
+			return err
 		}
 	}
 }

@@ -52,17 +52,13 @@ func (l *look) freeOutput(ctx context.Context, is gitops.Proposed) error {
 // output stands for an environment's commits where a worker deployment's name is expected.
 var output = rollout.Name{Name: "output"}
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
 func (l *look) openOutput(ctx context.Context, is gitops.Proposed, commit rollout.Commit) error {
 	f := l.file(output)
-	// One of this commit changed since it was made.
-	pull, err := l.newest(ctx, f, is, earlier(is.At, l.Now()).Add(-back))
+	since := is.At // one of this commit changed since it was made
+	if now := l.Now(); now.Before(since) {
+		since = now
+	}
+	pull, err := l.newest(ctx, f, is, since.Add(-back))
 	if err != nil {
 		return err
 	}
