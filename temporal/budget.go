@@ -29,29 +29,6 @@ type Budget struct {
 	Change Rate
 }
 
-// DefaultBudget stays below the server's default limits, to leave room for others.
-func DefaultBudget() Budget {
-	return Budget{
-		Describe:   Rate{PerSecond: 40, Burst: 40},
-		Queue:      Rate{PerSecond: 200, Burst: 100},
-		Visibility: Rate{PerSecond: 4, Burst: 8},
-		Change:     Rate{PerSecond: 5, Burst: 10},
-	}
-}
-
-func (b Budget) withDefaults() Budget {
-	d := DefaultBudget()
-	for _, r := range []struct{ have, fallback *Rate }{
-		{&b.Describe, &d.Describe}, {&b.Queue, &d.Queue}, {&b.Visibility, &d.Visibility}, {&b.Change, &d.Change},
-	} {
-		if r.have.PerSecond <= 0 {
-			*r.have = *r.fallback
-		}
-		r.have.Burst = max(r.have.Burst, 1)
-	}
-	return b
-}
-
 // bucket is a kind of calls that share a rate.
 type bucket string
 
@@ -93,15 +70,21 @@ type limiter struct {
 	warned time.Time
 }
 
+// newLimiter makes a limiter. Its default rates stay below the server's default limits, to leave room for others.
 func newLimiter(namespace string, b Budget) *limiter {
-	b = b.withDefaults()
 	l := &limiter{namespace: namespace, part: 1, slots: semaphore.NewWeighted(allSlots), full: map[bucket]rate.Limit{},
 		buckets: map[bucket]*rate.Limiter{}}
-	for kind, r := range map[bucket]Rate{
-		describing: b.Describe, queues: b.Queue, visibility: b.Visibility, changing: b.Change,
+	for kind, r := range map[bucket]struct{ own, otherwise Rate }{
+		describing: {b.Describe, Rate{PerSecond: 40, Burst: 40}},
+		queues:     {b.Queue, Rate{PerSecond: 200, Burst: 100}},
+		visibility: {b.Visibility, Rate{PerSecond: 4, Burst: 8}},
+		changing:   {b.Change, Rate{PerSecond: 5, Burst: 10}},
 	} {
-		l.full[kind] = rate.Limit(r.PerSecond)
-		l.buckets[kind] = rate.NewLimiter(rate.Limit(r.PerSecond), r.Burst)
+		if r.own.PerSecond <= 0 {
+			r.own = r.otherwise
+		}
+		l.full[kind] = rate.Limit(r.own.PerSecond)
+		l.buckets[kind] = rate.NewLimiter(l.full[kind], max(r.own.Burst, 1))
 	}
 	return l
 }

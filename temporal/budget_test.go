@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -18,10 +17,15 @@ import (
 )
 
 func TestBudgetDefaults(t *testing.T) {
-	require.Empty(t, cmp.Diff(Budget{
-		Describe: Rate{40, 40}, Queue: Rate{200, 100}, Visibility: Rate{4, 8}, Change: Rate{5, 10},
-	}, Budget{}.withDefaults()))
-	require.Empty(t, cmp.Diff(Rate{2, 1}, Budget{Visibility: Rate{PerSecond: 2}}.withDefaults().Visibility))
+	rates := func(b Budget) map[bucket]Rate {
+		out := map[bucket]Rate{}
+		for kind, l := range newLimiter("ns", b).buckets {
+			out[kind] = Rate{float64(l.Limit()), l.Burst()}
+		}
+		return out
+	}
+	require.Equal(t, map[bucket]Rate{describing: {40, 40}, queues: {200, 100}, visibility: {4, 8}, changing: {5, 10}}, rates(Budget{}))
+	require.Equal(t, Rate{2, 1}, rates(Budget{Visibility: Rate{PerSecond: 2}})[visibility])
 }
 
 func limits(l *limiter) map[bucket]rate.Limit {
