@@ -59,53 +59,35 @@ type question struct {
 // Facts reads the metrics of worker deployments: for each Ask, in their order, a fact for each metric by its name.
 // There is no error beside: what could not be read is a fact that says so.
 func (c *Client) Facts(ctx context.Context, asks []Ask) []map[string]rollout.Fact {
+	type use struct {
+		metric v1alpha1.Metric
+		into   map[string]rollout.Fact
+	}
+	var questions []question
+	uses := map[question][]use{}
 	out := make([]map[string]rollout.Fact, len(asks))
-	var all batch
 	for i, ask := range asks {
 		out[i] = make(map[string]rollout.Fact, len(ask.Metrics))
 		values := ask.Values.byName()
 		for _, m := range ask.Metrics {
-			all.add(m, values, out[i])
+			query, err := render(m, values)
+			if err != nil {
+				out[i][m.Name] = failed(m, "prometheus", err.Error())
+				continue
+			}
+			q := question{query: query, lookback: max(time.Second, min(m.MaxAge.Truncate(time.Second), lookback))}
+			if uses[q] == nil {
+				questions = append(questions, q)
+			}
+			uses[q] = append(uses[q], use{m, out[i]})
 		}
 	}
-	answers := c.answers(ctx, all.questions)
-	for _, w := range all.waiting {
-		w.into[w.metric.Name] = factOf(w.metric, all.questions[w.question], answers[w.question])
+	for i, a := range c.answers(ctx, questions) {
+		for _, u := range uses[questions[i]] {
+			u.into[u.metric.Name] = factOf(u.metric, questions[i], a)
+		}
 	}
 	return out
-}
-
-// batch collects what has to be asked.
-type batch struct {
-	questions []question
-	index     map[question]int
-	waiting   []waiting
-}
-
-// waiting is a metric that waits for an answer.
-type waiting struct {
-	metric   v1alpha1.Metric
-	question int
-	into     map[string]rollout.Fact
-}
-
-func (b *batch) add(m v1alpha1.Metric, values map[string]string, into map[string]rollout.Fact) {
-	query, err := render(m, values)
-	if err != nil {
-		into[m.Name] = failed(m, "prometheus", err.Error())
-		return
-	}
-	q := question{query: query, lookback: max(time.Second, min(m.MaxAge.Truncate(time.Second), lookback))}
-	i, known := b.index[q]
-	if !known {
-		if b.index == nil {
-			b.index = map[question]int{}
-		}
-		i = len(b.questions)
-		b.index[q] = i
-		b.questions = append(b.questions, q)
-	}
-	b.waiting = append(b.waiting, waiting{metric: m, question: i, into: into})
 }
 
 func render(m v1alpha1.Metric, values map[string]string) (string, error) {
