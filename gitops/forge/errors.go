@@ -30,7 +30,6 @@ type RefusedError struct {
 	Status int    // of HTTP; zero where there was none
 	Said   string // by the forge: one line, bounded, without the token; may be empty
 	Need   string // what would help: a scope, a right, a setting; may be empty
-	Err    error  // may be nil
 }
 
 func (e *RefusedError) Error() string {
@@ -47,8 +46,6 @@ func (e *RefusedError) Error() string {
 	}
 	return b.String()
 }
-
-func (e *RefusedError) Unwrap() error { return e.Err }
 
 // UnavailableError says that a forge could not be reached, did not answer in time, or failed. Whether it did what it
 // was asked for is not known. It may be asked again.

@@ -49,9 +49,6 @@ func (m *Metrics) Decided(name rollout.Name, is State) {
 	s := m.states
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.of == nil {
-		s.of = map[rollout.Name]State{}
-	}
 	if was, known := s.of[name]; is.Since.IsZero() {
 		is.Since = time.Now()
 		if known && was.Ready == is.Ready {

@@ -45,7 +45,7 @@ func New(version string) *Metrics {
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rampart_routing_changes_total",
 			Help: "Changes of traffic in Temporal, by direction (raise, lower): done, conflict (the routing moved " +
 				"meanwhile; decided again) or failed."}, []string{"direction", "result"}),
-		states: &states{},
+		states: &states{of: map[rollout.Name]State{}},
 	}
 	// Series that are there before the first event have a rate from the first event on.
 	for _, result := range []Result{OK, Partial, Failed} {

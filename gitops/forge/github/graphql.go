@@ -23,11 +23,6 @@ type refusal struct {
 	Message string `json:"message"`
 }
 
-// refusedError is a refusal as an error, for those who know what its words mean.
-type refusedError struct{ said string }
-
-func (e *refusedError) Error() string { return e.said }
-
 // graphqlURL is where GraphQL is: beside the REST API, not below it.
 func graphqlURL(api string) string { return strings.TrimSuffix(api, "/v3") + "/graphql" }
 
@@ -55,8 +50,7 @@ func (f *Forge) graphql(ctx context.Context, c call, q question, into any) error
 }
 
 func (f *Forge) refused(c call, resp *gh.Response, r refusal) error {
-	e := &forge.RefusedError{Op: c.op, Where: f.repo.URL(), Said: f.client.Said(r.Message),
-		Err: &refusedError{r.Message}}
+	e := &forge.RefusedError{Op: c.op, Where: f.repo.URL(), Said: f.client.Said(r.Message)}
 	switch r.Type {
 	case "RATE_LIMITED", "RATE_LIMIT":
 		return f.client.Pause(resp.Response)

@@ -141,12 +141,11 @@ func (f *Forge) schedule(ctx context.Context, pr *gh.PullRequest, m forge.Merge)
 // what is left is told by its words.
 func (f *Forge) unscheduled(ctx context.Context, number int64, m forge.Merge, err error) (forge.Merging, error) {
 	var refused *forge.RefusedError
-	var by *refusedError
-	if !errors.As(err, &refused) || refused.Reason != forge.ReasonConflict || !errors.As(err, &by) {
+	if !errors.As(err, &refused) || refused.Reason != forge.ReasonConflict {
 		return "", err
 	}
 	pr, getErr := f.pull(ctx, number)
-	switch said := strings.ToLower(by.said); {
+	switch said := strings.ToLower(refused.Said); {
 	case getErr != nil:
 		return "", getErr
 	case pr.GetState() == "open" && pr.GetHead().GetSHA() != m.Commit:

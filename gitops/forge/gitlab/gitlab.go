@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -103,12 +104,7 @@ func words(message any) (all []string) {
 			all = append(all, words(one)...)
 		}
 	case map[string]any:
-		fields := make([]string, 0, len(m))
-		for field := range m {
-			fields = append(fields, field)
-		}
-		slices.Sort(fields)
-		for _, field := range fields {
+		for _, field := range slices.Sorted(maps.Keys(m)) {
 			all = append(all, field+" "+strings.Join(words(m[field]), ", "))
 		}
 	}
