@@ -72,7 +72,7 @@ func read[Req, Resp any](ctx context.Context, r reading, method rpc[Req, Resp], 
 // Site is a place in the code where the server is changed.
 type Site string
 
-// The sites.
+// The sites, all of them.
 const (
 	SiteSetManager     Site = "SetManager"
 	SiteSetCurrent     Site = "SetCurrent"
@@ -83,6 +83,14 @@ const (
 	SiteDeleteVersion  Site = "DeleteVersion"
 	SiteStartBatch     Site = "StartBatch"
 )
+
+// Sites lists every Site.
+func Sites() []Site {
+	return []Site{
+		SiteSetManager, SiteSetCurrent, SiteSetRamp, SiteClearRamp, SiteMarkTurnedBack, SiteStartGate,
+		SiteDeleteVersion, SiteStartBatch,
+	}
+}
 
 // Moment is when Config.OnWrite is called.
 type Moment string
