@@ -23,6 +23,8 @@ const (
 // Config is what an adapter needs to reach its forge.
 type Config struct {
 	Repository Repository
+	// API is the root of the forge's API, if it is not Repository's.
+	API string
 	// Token gives the token each time one is needed, so that a renewed one is picked up. It must be safe for concurrent
 	// use. Nil: none.
 	Token func(context.Context) (string, error)
@@ -53,7 +55,7 @@ type Client struct {
 // NewClient gives a client that adds the token to each request to the forge's own API and sends nothing anywhere else.
 // Errors: *RefusedError with ReasonInsecure.
 func NewClient(config Config, credential Credential) (*Client, error) {
-	api, err := url.Parse(config.Repository.API())
+	api, err := url.Parse(cmp.Or(config.API, config.Repository.API()))
 	if err != nil {
 		return nil, fmt.Errorf("address of the forge: %w", err)
 	}

@@ -47,6 +47,15 @@ func (e *RefusedError) Error() string {
 	return b.String()
 }
 
+// Refused reports whether the forge refuses the account, or what was asked for is not there for it.
+func (e *RefusedError) Refused() bool {
+	switch e.Reason {
+	case ReasonUnauthorized, ReasonForbidden, ReasonNotFound:
+		return true
+	}
+	return false
+}
+
 // UnavailableError says that a forge could not be reached, did not answer in time, or failed. Whether it did what it
 // was asked for is not known. It may be asked again.
 type UnavailableError struct {

@@ -86,7 +86,7 @@ var rules = map[string]rule{
 	"internal/telemetry":  {ours: []string{"gitops/api", "gitops/layout", "internal/rollout"}, never: []string{"os", "os/exec", "log/slog", opa, sdk, git, cobra}},
 	"internal/takeover":   {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/rollout", "render"}, never: append([]string{cobra}, pure...)},
 	"internal/testneed":   {never: []string{opa, sdk, git, cobra}},
-	"internal/githubapp":  {ours: []string{"internal/printable", "internal/httpclient"}, never: []string{"os", "os/exec", "log/slog", opa, sdk, git, cobra}},
+	"internal/githubapp":  {ours: []string{"gitops/forge", "internal/printable", "internal/httpclient"}, never: []string{"os", "os/exec", "log/slog", opa, sdk, git, cobra}},
 	"internal/httpclient": {ours: []string{"internal/printable"}, never: []string{"os/exec", "log/slog", opa, sdk, git, cobra}},
 	"internal/webhook":    {never: []string{"os", "os/exec", opa, sdk, git, cobra}},
 	"internal/statetable": {ours: []string{"gitops/api", "gitops/layout", "internal/rollout"}, never: []string{opa, sdk, git, cobra}},

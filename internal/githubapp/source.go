@@ -11,6 +11,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/rampart-gitops/rampart/gitops/forge"
 	"github.com/rampart-gitops/rampart/internal/httpclient"
 )
 
@@ -40,7 +41,7 @@ type Config struct {
 type Source struct {
 	cfg    Config
 	base   string
-	client *http.Client
+	client *forge.Client
 
 	// turn is held by who looks at what follows. It is a channel so that waiting for it can be interrupted.
 	turn         chan struct{}
@@ -57,8 +58,6 @@ const (
 	proofLife = 5 * time.Minute
 	// skew is how far GitHub's clock may be behind.
 	skew = time.Minute
-	// answerTime bounds a request.
-	answerTime = 30 * time.Second
 )
 
 // New makes a source; it makes no request.
@@ -84,13 +83,17 @@ func New(cfg Config) (*Source, error) {
 	case u.Scheme == "http" && !httpclient.Loopback(u.Hostname()):
 		return nil, fmt.Errorf("GitHub App: %s: credentials are not sent over plain HTTP: use https", base)
 	}
-	return &Source{cfg: cfg, base: base, turn: make(chan struct{}, 1), installation: cfg.Installation,
-		client: &http.Client{Transport: bounded{cfg.Transport}, CheckRedirect: httpclient.Within(httpclient.Origin(u)),
-			Timeout: answerTime}}, nil
+	client, err := forge.NewClient(forge.Config{API: base, HTTP: &http.Client{Transport: cfg.Transport}, Now: cfg.Now,
+		Repository: forge.Repository{Kind: forge.KindGitHub, Base: base, Owner: cfg.Owner, Name: cfg.Repo}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{cfg: cfg, base: base, client: client, turn: make(chan struct{}, 1),
+		installation: cfg.Installation}, nil
 }
 
 // Token gives a token that is good for some minutes at least. One that could not be renewed in time is given while it
-// is good at all. Errors: *Error where GitHub refused; those of the connection and of the key.
+// is good at all. Errors: *forge.RefusedError, *forge.RateLimitError, *forge.UnavailableError; those of the key.
 func (s *Source) Token(ctx context.Context) (string, error) {
 	if err := s.take(ctx); err != nil {
 		return "", err
@@ -142,7 +145,7 @@ func (s *Source) renew(ctx context.Context) error {
 		s.installation = id
 	}
 	token, ends, err := s.exchange(ctx)
-	var refused *Error
+	var refused *forge.RefusedError
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		s.installation = s.cfg.Installation
 	}

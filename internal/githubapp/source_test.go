@@ -187,7 +187,7 @@ func TestGitHubAwayAtRenewal(t *testing.T) {
 	require.Equal(t, "ghs_1", token(t, s), "it is good for another minute")
 	g.pass(time.Minute)
 	_, err := s.Token(t.Context())
-	require.ErrorContains(t, err, "answered 502 Bad Gateway")
+	require.ErrorContains(t, err, "unavailable (HTTP 502): Bad Gateway")
 }
 
 func TestReinstalledAppIsFound(t *testing.T) {
@@ -261,7 +261,7 @@ func TestErrors(t *testing.T) {
 		"a web page":           {answer(200, "<html>hunter2"), "not the JSON"},
 		"an empty object":      {answer(200, "{}"), "has no id"},
 		"no token":             {func(c *Config) { c.Installation = 42; answer(201, `{"token":"hunter2"}`)(c) }, "no expires_at"},
-		"a proxy's page":       {answer(503, "<html>ECHO"), "answered 503"},
+		"a proxy's page":       {answer(503, "<html>ECHO"), "unavailable (HTTP 503)"},
 		"an echo":              {answer(400, `{"message":"what is ECHO?\u001b[2J"}`), "what is"},
 		"a redirect":           {func(*Config) { g.answer = away }, "redirects to http://localhost:1"},
 		"nobody there":         {func(c *Config) { c.BaseURL = "http://127.0.0.1:1" }, "connection refused"},
@@ -275,6 +275,37 @@ func TestErrors(t *testing.T) {
 			for _, secret := range []string{"hunter2", "Bearer ey", "eyJ", "PRIVATE KEY", "\x1b"} {
 				require.NotContains(t, err.Error(), secret)
 			}
+		})
+	}
+}
+
+// Who is refused is told from who is to ask less often, which is done.
+func TestRefusals(t *testing.T) {
+	for name, c := range map[string]struct {
+		status  int
+		header  string
+		refused bool
+	}{
+		"no proof": {401, "", true}, "suspended": {403, "", true}, "gone": {404, "", true},
+		"too often": {403, "Retry-After", false}, "broken": {500, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGitHub(t)
+			g.answer = func(w http.ResponseWriter, _ *http.Request) bool {
+				if c.header != "" {
+					w.Header().Set(c.header, "60")
+				}
+				w.WriteHeader(c.status)
+				return true
+			}
+			s := newSource(t, g.config())
+			_, err := s.Token(t.Context())
+			require.Error(t, err)
+			var issuer interface{ Refused() bool }
+			require.Equal(t, c.refused, errors.As(err, &issuer) && issuer.Refused(), "%v", err)
+			_, again := s.Token(t.Context())
+			require.Error(t, again)
+			require.Len(t, g.requests(), map[bool]int{true: 1, false: 2}[c.header != ""], "%v", again)
 		})
 	}
 }
