@@ -53,7 +53,7 @@ type Client struct {
 }
 
 // NewClient gives a client that adds the token to each request to the forge's own API and sends nothing anywhere else.
-// Errors: *RefusedError with ReasonInsecure.
+// Without a token there, credential may be nil. Errors: *RefusedError with ReasonInsecure.
 func NewClient(config Config, credential Credential) (*Client, error) {
 	api, err := url.Parse(cmp.Or(config.API, config.Repository.API()))
 	if err != nil {

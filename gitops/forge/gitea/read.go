@@ -84,6 +84,19 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 	return d, err
 }
 
+// Authors implements forge.Forge.
+func (f *Forge) Authors(ctx context.Context, commit string) ([]forge.Person, error) {
+	self, err := f.me(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, resp, err := f.api(ctx).GetSingleCommit(f.repo.Owner, f.repo.Name, commit)
+	if err != nil {
+		return nil, f.fail(call{"ask who wrote commit " + commit, needRead}, resp, err)
+	}
+	return []forge.Person{person(c.Author, self), person(c.Committer, self)}, nil
+}
+
 func getting(number int64) string { return fmt.Sprintf("get pull request %d", number) }
 
 func (f *Forge) pull(ctx context.Context, number int64) (*sdk.PullRequest, error) {

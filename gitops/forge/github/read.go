@@ -109,6 +109,19 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 	return d, err
 }
 
+// Authors implements forge.Forge.
+func (f *Forge) Authors(ctx context.Context, commit string) ([]forge.Person, error) {
+	self, err := f.me(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, resp, err := f.api.Repositories.GetCommit(ctx, f.repo.Owner, f.repo.Name, commit, nil)
+	if err != nil {
+		return nil, f.fail(call{"ask who wrote commit " + commit, needRepo}, resp, err)
+	}
+	return []forge.Person{person(c.Author, self), person(c.Committer, self)}, nil
+}
+
 func getting(number int64) string { return fmt.Sprintf("get pull request %d", number) }
 
 func (f *Forge) pull(ctx context.Context, number int64) (*gh.PullRequest, error) {
