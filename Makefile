@@ -184,23 +184,23 @@ $(BIN)/octokit-%.tgz:
 github-api: octokit ## the part of GitHub's API that tests are held to, made anew
 	cd test && $(GO) run ./githubtest/extract ../$(BIN)/$(OPENAPI) ../$(BIN)/$(GRAPHQL) githubtest/testdata
 
-# The custom resource definitions, and those that the schemas of other kinds are made of, by controller-gen from the Go types.
+# The custom resource definitions, and those that the schemas of other kinds are made of, by controller-gen from the Go types of test/definitions.
 GENERATOR := $(BIN)/controller-gen-$(CONTROLLER)
-CRDS = $(GENERATOR) crd:allowDangerousTypes=true,generateEmbeddedObjectMeta=true
+CRDS = cd test && ../$(GENERATOR) crd:allowDangerousTypes=true,generateEmbeddedObjectMeta=true
 $(GENERATOR):
 	cd test/kubernetes && $(GO) build -o $(CURDIR)/$@ -ldflags '-X sigs.k8s.io/controller-tools/pkg/version.version=$(CONTROLLER)' sigs.k8s.io/controller-tools/cmd/controller-gen
 
 .PHONY: crds
 crds: $(GENERATOR) ## the custom resource definitions, the schemas and docs/reference.md, made anew from the Go types
-	$(CRDS) paths=./install/crds output:crd:dir=install/crds
-	$(CRDS) paths=./install/schemas output:crd:dir=install/schemas
-	$(TEST) -run '^TestReference$$' ./install/schemas -update
+	$(CRDS) paths=./definitions/temporal output:crd:dir=../install/crds
+	$(CRDS) paths=./definitions/rampart output:crd:dir=../install/schemas
+	$(TEST) -run '^(TestGenerate|TestReference)$$' ./install/schemas -update
 
 .PHONY: crds-current
 crds-current: $(GENERATOR) # fails if they are not what the types make
 	rm -rf $(BIN)/install
-	$(CRDS) paths=./install/crds output:crd:dir=$(BIN)/install/crds
-	$(CRDS) paths=./install/schemas output:crd:dir=$(BIN)/install/schemas
+	$(CRDS) paths=./definitions/temporal output:crd:dir=../$(BIN)/install/crds
+	$(CRDS) paths=./definitions/rampart output:crd:dir=../$(BIN)/install/schemas
 	@for f in install/crds/*.yaml install/schemas/*.yaml; do diff -u $$f $(BIN)/$$f || { echo "$$f is not what the types make: make crds"; exit 1; }; done
 
 # The Kubernetes and the Flux that tests run: once, six minutes. They are of one module, so that what they share is compiled once.

@@ -1,3 +1,10 @@
+// Package crds has the custom resource definitions of the objects that reach a cluster, made by controller-gen from the
+// Go types of gitops/api/v1alpha1. They have no status subresource: what applies Git applies the status too. The chart
+// install/chart-crds installs the same files; with the definitions Kubernetes would delete every object of theirs, so
+// Helm keeps them when the chart goes.
+//
+// The annotation rampart.dev/release is the release that a definition is of, by which rampart crds --install never goes
+// back to an earlier one.
 package crds
 
 import (
@@ -22,17 +29,14 @@ const head = `# Custom resource definitions of Rampart. They have the names of t
 `
 
 // Definitions are the custom resource definitions as YAML, sorted by file name.
-func Definitions() [][]byte { return Read(files) }
-
-// Read gives the YAML files of an embedded folder, sorted by name.
-func Read(from embed.FS) [][]byte {
-	names, err := fs.Glob(from, "*.yaml")
+func Definitions() [][]byte {
+	names, err := fs.Glob(files, "*.yaml")
 	if err != nil {
 		panic(fmt.Sprintf("the embedded definitions cannot be listed: %v", err))
 	}
 	out := make([][]byte, len(names))
 	for i, name := range names {
-		if out[i], err = from.ReadFile(name); err != nil {
+		if out[i], err = files.ReadFile(name); err != nil {
 			panic(fmt.Sprintf("the embedded definition %s cannot be read: %v", name, err))
 		}
 	}

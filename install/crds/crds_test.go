@@ -32,7 +32,7 @@ func TestAll(t *testing.T) {
 		var d definition
 		require.NoError(t, yaml.Unmarshal(doc, &d))
 		require.Equal(t, "temporal.io", d.Spec.Group)
-		require.Equal(t, chart.AppVersion, d.Metadata.Annotations[Release], "the release: in types.go as in the chart")
+		require.Equal(t, chart.AppVersion, d.Metadata.Annotations[Release], "the release: in test/definitions as in the chart")
 		scope := "Namespaced"
 		if d.Spec.Names.Kind == "ClusterConnection" {
 			scope = "Cluster"

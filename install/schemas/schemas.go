@@ -1,65 +1,65 @@
+// Package schemas has JSON Schemas of every object that Rampart reads, for editors. make crds makes schema.json from
+// the custom resource definitions of install/crds, and from the definitions in this folder of kinds that never reach a
+// cluster.
 package schemas
 
 import (
-	"embed"
+	"bytes"
+	_ "embed"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
-
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
-
-	"github.com/rampart-gitops/rampart/install/crds"
 )
 
-//go:embed *.yaml
-var files embed.FS
+//go:embed schema.json
+var all []byte
 
-// draft is the version of JSON Schema that the schemas are in.
-const draft = "http://json-schema.org/draft-07/schema#"
+// document is the part of schema.json that the schema of one kind is taken from.
+type document struct {
+	Draft      string `json:"$schema"`
+	Properties struct {
+		Kind struct{ Enum []string }
+	}
+	// Definitions are those of the kinds, and of Kubernetes' own types.
+	Definitions map[string]map[string]json.RawMessage
+}
+
+func read() document {
+	var out document
+	if err := json.Unmarshal(all, &out); err != nil {
+		panic(fmt.Sprintf("the embedded schema cannot be read: %v", err))
+	}
+	return out
+}
 
 // Kinds are those that have a schema, sorted.
-func Kinds() []string { return slices.Sorted(maps.Keys(definitions())) }
+func Kinds() []string { return read().Properties.Kind.Enum }
+
+// All is one JSON Schema (draft-07) for the objects of every kind: an object's kind says which part it has to fit.
+func All() []byte { return slices.Clone(all) }
 
 // For is the JSON Schema (draft-07) of a kind, indented; false where there is no such kind. Upper and lower case do not
 // matter.
 func For(kind string) ([]byte, bool) {
-	for name, definition := range definitions() {
-		if strings.EqualFold(name, kind) {
-			kubernetes := kubernetes{}
-			schema := objectSchema(definition, kubernetes)
-			schema["$schema"], schema["definitions"] = draft, kubernetes
-			return encode(schema), true
+	document := read()
+	kinds := document.Properties.Kind.Enum
+	i := slices.IndexFunc(kinds, func(name string) bool { return strings.EqualFold(name, kind) })
+	if i < 0 {
+		return nil, false
+	}
+	out := map[string]any{"$schema": document.Draft, "definitions": document.Definitions}
+	for key, value := range document.Definitions[kinds[i]] {
+		out[key] = value
+	}
+	if bytes.Contains(document.Definitions[kinds[i]]["properties"], []byte(`"$ref"`)) { // to types of Kubernetes
+		for _, name := range kinds {
+			delete(document.Definitions, name)
 		}
+	} else {
+		clear(document.Definitions)
 	}
-	return nil, false
-}
-
-// All is one JSON Schema (draft-07) for the objects of every kind: an object's kind says which part it has to fit.
-func All() []byte {
-	kubernetes := kubernetes{}
-	parts := map[string]any{}
-	all := definitions()
-	kinds := slices.Sorted(maps.Keys(all))
-	var cases []any
-	for _, kind := range kinds {
-		parts[kind] = objectSchema(all[kind], kubernetes)
-		cases = append(cases, map[string]any{
-			"if":   map[string]any{"properties": map[string]any{"kind": map[string]any{"const": kind}}},
-			"then": map[string]any{"$ref": reference(kind)},
-		})
-	}
-	maps.Copy(parts, kubernetes)
-	return encode(map[string]any{
-		"$schema": draft, "type": "object", "required": []string{"apiVersion", "kind"},
-		"properties":  map[string]any{"kind": map[string]any{"enum": kinds}},
-		"allOf":       cases,
-		"definitions": parts,
-	})
+	return encode(out), true
 }
 
 func encode(schema map[string]any) []byte {
@@ -68,96 +68,4 @@ func encode(schema map[string]any) []byte {
 		panic(fmt.Sprintf("a schema cannot be written: %v", err)) // it has nothing but maps, lists and texts
 	}
 	return append(out, '\n')
-}
-
-func reference(definition string) string { return "#/definitions/" + definition }
-
-// definition is the part of a custom resource definition that a schema is made of.
-type definition struct {
-	Spec struct {
-		Group string                `json:"group"`
-		Names struct{ Kind string } `json:"names"`
-		// Versions: each definition has one.
-		Versions []struct {
-			Name   string `json:"name"`
-			Schema struct {
-				OpenAPIV3Schema map[string]any `json:"openAPIV3Schema"`
-			} `json:"schema"`
-		} `json:"versions"`
-	} `json:"spec"`
-}
-
-// definitions of every kind, by the kind.
-func definitions() map[string]definition {
-	out := map[string]definition{}
-	for _, data := range slices.Concat(crds.Definitions(), crds.Read(files)) {
-		var d definition
-		if err := yaml.Unmarshal(data, &d); err != nil || len(d.Spec.Versions) != 1 {
-			panic(fmt.Sprintf("an embedded definition of %q cannot be read: %v", d.Spec.Names.Kind, err))
-		}
-		out[d.Spec.Names.Kind] = d
-	}
-	return out
-}
-
-// objectSchema is the JSON Schema of a kind's objects. What it needs of Kubernetes' own types is added to the
-// definitions.
-func objectSchema(d definition, of kubernetes) map[string]any {
-	schema := jsonSchema(d.Spec.Versions[0].Schema.OpenAPIV3Schema)
-	properties := schema["properties"].(map[string]any)
-	properties["apiVersion"] = map[string]any{"const": d.Spec.Group + "/" + d.Spec.Versions[0].Name}
-	properties["kind"] = map[string]any{"const": d.Spec.Names.Kind}
-	texts := map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}}
-	properties["metadata"] = map[string]any{"type": "object", "properties": map[string]any{
-		"name": map[string]any{"type": "string"}, "namespace": map[string]any{"type": "string"}, "labels": texts,
-		"annotations": texts,
-	}}
-	if d.Spec.Group == crds.Group {
-		// the bot's, or left over from a cluster: it is not read
-		properties["status"] = map[string]any{"type": "object"}
-	}
-	spec := properties["spec"].(map[string]any)["properties"].(map[string]any)
-	if pools, ok := spec["pools"].(map[string]any); ok { // a worker deployment
-		spec["strategy"] = of.schemaOf(reflect.TypeFor[appsv1.DeploymentStrategy]())
-		spec["template"] = of.schemaOf(reflect.TypeFor[corev1.PodTemplateSpec]())
-		pools["items"].(map[string]any)["properties"].(map[string]any)["template"] =
-			of.schemaOf(reflect.TypeFor[corev1.PodTemplateSpec]())
-	}
-	return schema
-}
-
-// jsonSchema makes a JSON Schema (draft-07) from the schema of a custom resource definition, which is OpenAPI 3.0.
-// Rules in CEL are left out.
-func jsonSchema(from map[string]any) map[string]any {
-	out := map[string]any{}
-	for key, value := range from {
-		switch key {
-		case "properties":
-			properties := map[string]any{}
-			for name, p := range value.(map[string]any) {
-				properties[name] = jsonSchema(p.(map[string]any))
-			}
-			out[key] = properties
-		case "items", "additionalProperties":
-			out[key] = jsonSchema(value.(map[string]any))
-		case "exclusiveMinimum", "exclusiveMaximum": // a number in JSON Schema, and in OpenAPI a property of the bound
-			out[key] = from["m"+strings.TrimPrefix(key, "exclusiveM")]
-		case "minimum", "maximum":
-			if from["exclusiveM"+key[1:]] == nil {
-				out[key] = value
-			}
-		case "format":
-			if value == "date-time" {
-				out[key] = value
-			}
-		default:
-			if !strings.HasPrefix(key, "x-") {
-				out[key] = value
-			}
-		}
-	}
-	if out["properties"] != nil && out["additionalProperties"] == nil {
-		out["additionalProperties"] = false
-	}
-	return out
 }

@@ -35,9 +35,9 @@ var (
 )
 
 var rules = map[string]rule{
-	"install/crds":     {ours: []string{"gitops/api", "gitops/layout"}, never: append([]string{cobra}, pure...)},
+	"install/crds":     {never: append([]string{cobra}, pure...)},
 	"install/delivery": {never: append([]string{cobra}, pure...)},
-	"install/schemas":  {ours: []string{"gitops/api", "gitops/layout", "install/crds"}, never: append([]string{cobra}, pure...)},
+	"install/schemas":  {never: append([]string{cobra}, pure...)},
 	"gitops/api":       {never: append([]string{}, pure...)},
 	"gitops/git":       {ours: []string{"internal/printable", "internal/cores"}, never: []string{opa, sdk, cobra}},
 	"gitops/forge":     {ours: []string{"internal/printable", "internal/httpclient"}, never: []string{"os", "log/slog", opa, sdk, git, cobra}},

@@ -1,14 +1,9 @@
-// Package crds has the custom resource definitions of the objects that reach a cluster, made by controller-gen from the
-// Go types of gitops/api/v1alpha1. They have no status subresource: what applies Git applies the status too. The chart
-// install/chart-crds installs the same files; with the definitions Kubernetes would delete every object of theirs, so
-// Helm keeps them when the chart goes.
-//
-// The annotation rampart.dev/release is the release that a definition is of, by which rampart crds --install never goes
-// back to an earlier one.
+// Package temporal has the objects that reach a cluster as controller-gen wants them. make crds makes the custom
+// resource definitions of install/crds from them. They have no status subresource: what applies Git applies the status too.
 //
 // +groupName=temporal.io
 // +versionName=v1alpha1
-package crds
+package temporal
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -1,10 +1,9 @@
-// Package schemas has JSON Schemas of every object that Rampart reads, for editors. Those of the kinds that never reach
-// a cluster are made by controller-gen from the Go types of gitops/api/v1alpha1, as the custom resource definitions of
-// install/crds are.
+// Package rampart has the objects that never reach a cluster as controller-gen wants them. make crds makes the
+// definitions from them that the JSON Schemas of install/schemas are made of.
 //
 // +groupName=rampart.dev
 // +versionName=v1alpha1
-package schemas
+package rampart
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
