@@ -57,8 +57,7 @@ func TestScripts(t *testing.T) {
 			if name != "faults" {
 				return false, fmt.Errorf("unknown condition %s", name)
 			}
-			found, _, err := newRoot(&cmdutil.App{}).Find([]string{"fault-sites"})
-			return err == nil && found.HasParent(), nil
+			return writeHooks().Push != nil, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": runForCode, "repo": commitFolder, "tree": checkOut, "signal": runAndSignal,

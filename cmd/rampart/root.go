@@ -31,7 +31,8 @@ func run(args []string) int {
 	defer cancel()
 	a := &cmdutil.App{In: cmdutil.StoppableReader(ctx, os.Stdin), Out: printable.NewWriter(os.Stdout),
 		Err: printable.NewWriter(os.Stderr), LookupEnv: os.LookupEnv, Memory: memlimit.FromCgroup,
-		Now: func() time.Time { return time.Now().UTC() }, Log: slog.New(slog.DiscardHandler)}
+		Now: func() time.Time { return time.Now().UTC() }, Log: slog.New(slog.DiscardHandler),
+		Hooks: writeHooks()}
 	root := newRoot(a)
 	if slices.Equal(args, []string{"--version"}) { // as other programs have it
 		args = []string{"version"}
@@ -97,7 +98,6 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 	}
 	root.AddCommand(versionCommand(a), completionCommand(a))
 	root.AddCommand(foreignCommands()...)
-	cmdutil.AddFaultSites(root)
 	completeRest(a, root)
 	return root
 }

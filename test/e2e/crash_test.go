@@ -15,6 +15,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/temporal"
 )
 
 // crashConfig lets a policy in the repository be changed.
@@ -154,13 +155,9 @@ func TestKilledAtEveryWrite(t *testing.T) {
 			covered[site] = true
 		}
 	}
-	out, err := exec.CommandContext(t.Context(), faultBinary, "fault-sites").Output()
-	require.NoError(t, err)
-	for _, site := range strings.Fields(string(out)) {
-		if site == "decisions" { // it writes nothing that a rollout depends on: TestDecisionsTellTheStory
-			continue
-		}
-		require.True(t, covered[site], "no story reaches the site %s", site)
+	// Decisions write nothing that a rollout depends on: TestDecisionsTellTheStory.
+	for _, site := range append(temporal.Sites(), "push") {
+		require.True(t, covered[string(site)], "no story reaches the site %s", site)
 	}
 	for name, s := range all {
 		for site, times := range s.sites {

@@ -133,11 +133,7 @@ func writeDecisions(a *cmdutil.App, ref string, f cmdutil.RepositoryFlags) (*git
 		return nil, "", fmt.Errorf("--decision-ref %s is the branch of the specs: decisions need refs of their own",
 			ref)
 	}
-	hooks, err := a.Faults()
-	if err != nil {
-		return nil, "", err
-	}
-	archive, dir, err := cmdutil.OpenDecisions(a, ref, f, hooks.Decisions)
+	archive, dir, err := cmdutil.OpenDecisions(a, ref, f)
 	if err != nil {
 		return nil, "", err
 	}

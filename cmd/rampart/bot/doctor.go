@@ -166,7 +166,7 @@ func (d *doctor) content(ctx context.Context) (world rollout.World, err error) {
 		return world, err
 	}
 	defer judges.Close()
-	repo, closeRepo, err := d.OpenShortLived(d.repository, nil)
+	repo, closeRepo, err := d.OpenShortLived(d.repository)
 	if err != nil {
 		d.unreadable(err)
 		return world, nil

@@ -41,18 +41,14 @@ type rememberingBot struct {
 
 // newBot wires a Reconciler.
 func newBot(a *cmdutil.App, f botFlags, judges *cmdutil.Judges) (*rememberingBot, error) {
-	hooks, err := a.Faults()
-	if err != nil {
-		return nil, err
-	}
-	pool, err := a.OpenPool(f.temporal, cmdutil.PoolHooks{Write: hooks.Temporal,
+	pool, err := a.OpenPool(f.temporal, cmdutil.PoolHooks{
 		Call: func(method string, code codes.Code, took time.Duration) {
 			f.metrics.Request(method, code.String(), took)
 		}})
 	if err != nil {
 		return nil, err
 	}
-	repo, err := a.OpenRepository(f.repository, hooks.Push)
+	repo, err := a.OpenRepository(f.repository)
 	if err != nil {
 		pool.Close()
 		return nil, err

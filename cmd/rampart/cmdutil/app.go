@@ -2,7 +2,7 @@
 // output, exit codes, settings, completion, and the flags and clients for repositories, Temporal, clusters and
 // policies.
 //
-// A helper that one group uses lives in that group. cmdutil knows no group, and builds no commands but for fault-sites.
+// A helper that one group uses lives in that group. cmdutil knows no group, and builds no commands.
 //
 // An App belongs to one run and is not safe for concurrent use. Judges, PodReader and TemporalPort are.
 package cmdutil
@@ -36,6 +36,8 @@ type App struct {
 	Log *slog.Logger
 	// Memory says how much memory the process may take; nil: its limit is unknown.
 	Memory memlimit.Provider
+	// Hooks are called at each write to a server.
+	Hooks WriteHooks
 
 	// Dir is the folder -C; Env the environment of --env, "" for all.
 	Dir, Env            string

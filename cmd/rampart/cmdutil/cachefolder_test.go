@@ -30,7 +30,7 @@ func TestLinksInTheCacheFolder(t *testing.T) {
 			_, err = CacheDir(dir)
 			require.EqualError(t, err, full+" is a symbolic link, and Rampart makes none in its cache folder "+dir+
 				": remove it, or give another folder with --cache-dir")
-			_, err = (&App{}).OpenRepository(RepositoryFlags{URL: "file:///nowhere", CacheDir: dir}, nil)
+			_, err = (&App{}).OpenRepository(RepositoryFlags{URL: "file:///nowhere", CacheDir: dir})
 			require.ErrorContains(t, err, "is a symbolic link", "before anything is read or written")
 		})
 	}

@@ -22,9 +22,7 @@ func AddDecisionRef(cmd *cobra.Command, ref *string) {
 }
 
 // OpenDecisions opens the refs of decisions in --repo, and returns the folder of this machine in which their mirror is.
-// onWrite may be nil.
-func OpenDecisions(a *App, ref string, f RepositoryFlags, onWrite func(gitops.Moment),
-) (archive *gitops.Archive, dir string, err error) {
+func OpenDecisions(a *App, ref string, f RepositoryFlags) (archive *gitops.Archive, dir string, err error) {
 	cache, err := CacheDir(f.CacheDir)
 	if err != nil {
 		return nil, "", err
@@ -36,7 +34,7 @@ func OpenDecisions(a *App, ref string, f RepositoryFlags, onWrite func(gitops.Mo
 	sum := sha256.Sum256([]byte(f.URL + "\x00" + ref))
 	dir = filepath.Join(cache, "decisions", hex.EncodeToString(sum[:8]))
 	archive, err = gitops.OpenArchive(gitops.ArchiveConfig{URL: f.URL, Ref: ref, Dir: filepath.Join(dir, "mirror"),
-		Auth: auth, Author: f.Author, Email: f.Email, Log: a.Log, Now: a.Now, OnWrite: onWrite})
+		Auth: auth, Author: f.Author, Email: f.Email, Log: a.Log, Now: a.Now, OnWrite: a.Hooks.Decisions})
 	if err != nil {
 		return nil, "", fmt.Errorf("open --decision-ref: %w", err)
 	}
@@ -79,7 +77,7 @@ func openRecorded(a *App, f RepositoryFlags, ref string) (auditlog.Archive, func
 		return clone.Archive(ref), clone.Close, nil
 	}
 	return shortLived(f, func(f RepositoryFlags) (*gitops.Archive, error) {
-		archive, _, err := OpenDecisions(a, ref, f, nil)
+		archive, _, err := OpenDecisions(a, ref, f)
 		return archive, err
 	})
 }

@@ -18,7 +18,7 @@ func TestGitHubAppLogsIn(t *testing.T) {
 	a, _ := testApp(t)
 	flags := RepositoryFlags{URL: s.URL, Branch: "main", CacheDir: t.TempDir(), silence: time.Minute,
 		githubApp: githubAppFlags{id: "Iv1.app", keyFile: s.KeyFile}}
-	repo, err := a.OpenRepository(flags, nil)
+	repo, err := a.OpenRepository(flags)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, repo.Close()) })
 	_, err = repo.Read(t.Context())
@@ -48,7 +48,7 @@ func TestGitHubAppFlags(t *testing.T) {
 		f := RepositoryFlags{URL: "https://127.0.0.1:1/acme/repo.git", Branch: "main", CacheDir: t.TempDir(), silence: time.Minute,
 			githubApp: githubAppFlags{id: "Iv1.app", keyFile: "key"}}
 		change(&f)
-		repo, err := a.OpenRepository(f, nil)
+		repo, err := a.OpenRepository(f)
 		if err == nil {
 			_, err = repo.Read(t.Context())
 			require.NoError(t, repo.Close())

@@ -150,9 +150,8 @@ func refuseLinks(dir string) error {
 	})
 }
 
-// OpenRepository opens the mirror of --repo. A mirror that another process uses is a *git.LockedError. onWrite may be
-// nil.
-func (a *App) OpenRepository(f RepositoryFlags, onWrite func(gitops.Moment)) (*gitops.Repository, error) {
+// OpenRepository opens the mirror of --repo. A mirror that another process uses is a *git.LockedError.
+func (a *App) OpenRepository(f RepositoryFlags) (*gitops.Repository, error) {
 	dir, err := CacheDir(f.CacheDir)
 	if err != nil {
 		return nil, err
@@ -165,7 +164,7 @@ func (a *App) OpenRepository(f RepositoryFlags, onWrite func(gitops.Moment)) (*g
 		return nil, fmt.Errorf("--git-timeout has to be positive, not %s", f.silence)
 	}
 	cfg := gitops.Config{URL: f.URL, Branch: f.Branch, CacheDir: dir, Auth: auth, Silence: f.silence, Author: f.Author,
-		Email: f.Email, Options: a.ReadOptions(), Log: a.Log, Now: a.Now, OnWrite: onWrite}
+		Email: f.Email, Options: a.ReadOptions(), Log: a.Log, Now: a.Now, OnWrite: a.Hooks.Push}
 	if err := ConfigureSigning(context.Background(), a, f.Signing, &cfg); err != nil {
 		return nil, err
 	}
@@ -174,8 +173,8 @@ func (a *App) OpenRepository(f RepositoryFlags, onWrite func(gitops.Moment)) (*g
 
 // OpenShortLived opens --repo for one command, with a temporary mirror where the bot uses the other one. close releases
 // it, and removes the temporary one.
-func (a *App) OpenShortLived(f RepositoryFlags, onWrite func(gitops.Moment)) (*gitops.Repository, func() error, error) {
-	return shortLived(f, func(f RepositoryFlags) (*gitops.Repository, error) { return a.OpenRepository(f, onWrite) })
+func (a *App) OpenShortLived(f RepositoryFlags) (*gitops.Repository, func() error, error) {
+	return shortLived(f, a.OpenRepository)
 }
 
 // shortLived opens a mirror for one command, a temporary one where the bot uses the other one.

@@ -34,7 +34,7 @@ func (a *App) OpenSource(f RepositoryFlags) (source SpecSource, close func() err
 		}
 		return a.NarrowSpecSource(folder{a.Dir, a.ReadOptions()}), func() error { return nil }, nil
 	}
-	repo, closeRepo, err := a.OpenShortLived(f, nil)
+	repo, closeRepo, err := a.OpenShortLived(f)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -67,10 +67,9 @@ func (f *TemporalFlags) Add(cmd *cobra.Command) {
 	})
 }
 
-// PoolHooks are called at each change of a Temporal, and after each request to one; a nil hook is not called.
+// PoolHooks are called after each request to a Temporal; a nil hook is not called.
 type PoolHooks struct {
-	Write func(temporal.Site, temporal.Moment)
-	Call  func(method string, code codes.Code, took time.Duration)
+	Call func(method string, code codes.Code, took time.Duration)
 	// InFull says that a person reads what goes wrong, and that it gets into no repository.
 	InFull bool
 }
@@ -78,7 +77,7 @@ type PoolHooks struct {
 // OpenPool makes the connections to Temporal. The bot's credentials go to addresses of its own configuration only.
 // Close the pool.
 func (a *App) OpenPool(f TemporalFlags, hooks PoolHooks) (*temporal.Pool, error) {
-	cfg := temporal.Config{Log: a.Log, Identity: "rampart", Clock: a.Now, OnWrite: hooks.Write, OnCall: hooks.Call,
+	cfg := temporal.Config{Log: a.Log, Identity: "rampart", Clock: a.Now, OnWrite: a.Hooks.Temporal, OnCall: hooks.Call,
 		InFull: hooks.InFull}
 	if host, err := os.Hostname(); err == nil {
 		cfg.Identity += "@" + host

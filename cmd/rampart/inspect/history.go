@@ -114,7 +114,7 @@ func history(ctx context.Context, a *cmdutil.App, name string, f historyFlags) (
 // historian opens where the world and its history are read from.
 func historian(a *cmdutil.App, f cmdutil.RepositoryFlags) (reconcile.Source, toucher, func() error, error) {
 	if f.URL != "" {
-		repo, closeRepo, err := a.OpenShortLived(f, nil)
+		repo, closeRepo, err := a.OpenShortLived(f)
 		if err != nil {
 			return nil, nil, nil, err
 		}

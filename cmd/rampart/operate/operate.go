@@ -56,7 +56,6 @@ type operation struct {
 	command, name, format string
 	repo                  *gitops.Repository
 	source                reconcile.Source
-	hooks                 cmdutil.WriteHooks
 	person                operator.Person
 	// byRecord says that the record alone will do where the world does not have the worker deployment.
 	byRecord bool
@@ -84,17 +83,13 @@ func operate(a *cmdutil.App, cmd *cobra.Command, name string, f operatorFlags,
 	if err := whoSpeaks(a, &f.repository); err != nil {
 		return err
 	}
-	hooks, err := a.Faults()
-	if err != nil {
-		return err
-	}
-	repo, closeRepo, err := a.OpenShortLived(f.repository, hooks.Push)
+	repo, closeRepo, err := a.OpenShortLived(f.repository)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeRepo()) }()
 	o := &operation{App: a, command: cmd.Name(), name: name, format: f.output.Value, repo: repo,
-		source: a.NarrowSource(repo), hooks: hooks,
+		source: a.NarrowSource(repo),
 		person: operator.Person{Name: printable.Line(f.repository.Author), Email: f.repository.Email,
 			Reason: printable.Line(f.reason), At: a.Now()}}
 	t, err := do(cmd.Context(), o)
@@ -265,7 +260,7 @@ func (o *operation) commit(ctx context.Context, at found, c operator.Change) (to
 
 // temporal connects to Temporal for one command.
 func (o *operation) temporal(f cmdutil.TemporalFlags) (*temporal.Pool, error) {
-	return o.OpenPool(f, cmdutil.PoolHooks{Write: o.hooks.Temporal})
+	return o.OpenPool(f, cmdutil.PoolHooks{})
 }
 
 // unreachable says why it is not known where the Temporal of a worker deployment is.

@@ -1,5 +1,6 @@
 // Package temporal has the objects that reach a cluster as controller-gen wants them. make crds makes the custom
-// resource definitions of install/crds from them. They have no status subresource: what applies Git applies the status too.
+// resource definitions of install/crds from them. They have no status subresource: what applies Git applies the status
+// too.
 //
 // +groupName=temporal.io
 // +versionName=v1alpha1
