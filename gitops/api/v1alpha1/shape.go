@@ -100,7 +100,7 @@ type shapeSet struct {
 
 // shapes are computed at the first use: the pod template alone has two hundred types.
 var shapes = sync.OnceValue(func() *shapeSet {
-	b := shaper{}
+	b := shaper{map[reflect.Type]*shape{}, enums()}
 	s := &shapeSet{
 		workerDeployment: b.shape(reflect.TypeFor[WorkerDeployment]()),
 		connection:       b.shape(reflect.TypeFor[Connection]()),
@@ -134,92 +134,62 @@ var shapes = sync.OnceValue(func() *shapeSet {
 	return s
 })
 
-// enumOf gives the values of our string types; of any other type there are none.
-func enumOf(t reflect.Type) []string {
-	switch t {
-	case reflect.TypeFor[RolloutKind]():
-		return values(Manual, AllAtOnce, Progressive)
-	case reflect.TypeFor[ConnectionKind]():
-		return []string{KindConnection, KindClusterConnection}
-	case reflect.TypeFor[OnGateFailure]():
-		return values(GateRollback, GateHold)
-	case reflect.TypeFor[TooFewSamples]():
-		return values(SamplesHold, SamplesAdvance)
-	case reflect.TypeFor[FailedEnd]():
-		return values(EndFailed, EndTimedOut, EndTerminated, EndCanceled)
-	case reflect.TypeFor[ApprovalMode]():
-		return values(Direct, PullRequest)
-	case reflect.TypeFor[ApprovalScope]():
-		return values(ScopeStep, ScopeRollout)
-	case reflect.TypeFor[CommitsPer]():
-		return values(CommitPerCycle, CommitPerDeployment)
-	case reflect.TypeFor[CommitStatuses]():
-		return values(StatusPerEnvironment, StatusPerWorkerDeployment, NoCommitStatuses)
-	case reflect.TypeFor[OnProtectedBranch]():
-		return values(ProposeCommits)
-	case reflect.TypeFor[MergeMethod]():
-		return values(MergeCommit, MergeSquash, MergeRebase)
-	case reflect.TypeFor[CDTool]():
-		return values(ArgoCD, Flux, Both)
-	case reflect.TypeFor[RampHealth]():
-		return values(RampProgressing, RampHealthy)
-	case reflect.TypeFor[WorkerEnv]():
-		return values(EnvCurrent, EnvWithLegacyNames)
-	case reflect.TypeFor[StatusMode]():
-		return values(StatusOn, StatusOff)
-	case reflect.TypeFor[Guard]():
-		return values(GuardOn, GuardOff)
-	case reflect.TypeFor[QueueType]():
-		return values(WorkflowQueue, ActivityQueue, NexusQueue)
-	case reflect.TypeFor[BuildIDSource]():
-		return values(BuildIDTemplate, BuildIDCustom)
-	case reflect.TypeFor[HoldKind]():
-		return values(HoldManual, HoldDrift, HoldRejected, HoldReleased)
-	case reflect.TypeFor[ProposalKind]():
-		return values(ProposeUpdate)
-	case reflect.TypeFor[VersionState]():
-		return values(StateTarget, StateCurrent, StateRamping, StateDraining, StateDrained, StateInactive,
-			StateNotRegistered)
-	case reflect.TypeFor[ApplyTo]():
-		return values(NewVersions, AllVersions)
-	case reflect.TypeFor[RetireCurrent]():
-		return values(KeepCurrent, UnrouteProven, UnrouteAnyway)
-	case reflect.TypeFor[LeftBy]():
-		return values(LeftByPromotion, LeftByRollback, LeftByOutside)
-	case reflect.TypeFor[ApprovalAnswer]():
-		return values(AnswerApprove, AnswerNone)
-	case reflect.TypeFor[GateOutcome]():
-		return values(GateCompletes, GateFails, GateTimesOut, GateCancels, GateEnds)
-	case reflect.TypeFor[EvacuationOutcome]():
-		return values(BatchCompletes, BatchFails)
-	case reflect.TypeFor[EvacuationStage]():
-		return values(EvacuateBySignal, EvacuateByMove, EvacuateByCancel, EvacuateByTermination)
-	case reflect.TypeFor[EvacuationState]():
-		return values(EvacuationProposed, EvacuationApproved, EvacuationDeclined, EvacuationRunning,
-			EvacuationCompleted, EvacuationFailed)
-	case reflect.TypeFor[ConditionStatus]():
-		return values(True, False, Unknown)
-	}
-	return nil
+// enums are the values of our string types, by the type.
+func enums() map[reflect.Type][]string {
+	all := map[reflect.Type][]string{}
+	enum(all, Manual, AllAtOnce, Progressive)
+	enum[ConnectionKind](all, KindConnection, KindClusterConnection)
+	enum(all, GateRollback, GateHold)
+	enum(all, SamplesHold, SamplesAdvance)
+	enum(all, EndFailed, EndTimedOut, EndTerminated, EndCanceled)
+	enum(all, Direct, PullRequest)
+	enum(all, ScopeStep, ScopeRollout)
+	enum(all, CommitPerCycle, CommitPerDeployment)
+	enum(all, StatusPerEnvironment, StatusPerWorkerDeployment, NoCommitStatuses)
+	enum(all, ProposeCommits)
+	enum(all, MergeCommit, MergeSquash, MergeRebase)
+	enum(all, ArgoCD, Flux, Both)
+	enum(all, RampProgressing, RampHealthy)
+	enum(all, EnvCurrent, EnvWithLegacyNames)
+	enum(all, StatusOn, StatusOff)
+	enum(all, GuardOn, GuardOff)
+	enum(all, WorkflowQueue, ActivityQueue, NexusQueue)
+	enum(all, BuildIDTemplate, BuildIDCustom)
+	enum(all, HoldManual, HoldDrift, HoldRejected, HoldReleased)
+	enum(all, ProposeUpdate)
+	enum(all, StateTarget, StateCurrent, StateRamping, StateDraining, StateDrained, StateInactive, StateNotRegistered)
+	enum(all, NewVersions, AllVersions)
+	enum(all, KeepCurrent, UnrouteProven, UnrouteAnyway)
+	enum(all, LeftByPromotion, LeftByRollback, LeftByOutside)
+	enum(all, AnswerApprove, AnswerNone)
+	enum(all, GateCompletes, GateFails, GateTimesOut, GateCancels, GateEnds)
+	enum(all, BatchCompletes, BatchFails)
+	enum(all, EvacuateBySignal, EvacuateByMove, EvacuateByCancel, EvacuateByTermination)
+	enum(all, EvacuationProposed, EvacuationApproved, EvacuationDeclined, EvacuationRunning, EvacuationCompleted,
+		EvacuationFailed)
+	enum(all, True, False, Unknown)
+	return all
 }
 
-func values[T ~string](all ...T) []string {
-	out := make([]string, len(all))
-	for i, v := range all {
-		out[i] = string(v)
+// enum adds the values of their type.
+func enum[T ~string](to map[reflect.Type][]string, all ...T) {
+	for _, v := range all {
+		to[reflect.TypeFor[T]()] = append(to[reflect.TypeFor[T]()], string(v))
 	}
-	return out
 }
 
 // shaper builds shapes, each type once.
-type shaper map[reflect.Type]*shape
+type shaper struct {
+	shapes map[reflect.Type]*shape
+	enums  map[reflect.Type][]string
+}
 
 func (b shaper) shape(t reflect.Type) *shape {
-	if s, ok := b[t]; ok {
+	if s, ok := b.shapes[t]; ok {
 		return s
 	}
 	s := &shape{typ: t}
-	b[t] = s // before its parts: types may be recursive
+	b.shapes[t] = s // before its parts: types may be recursive
 	switch t {
 	case reflect.TypeFor[Duration]():
 		s.form = formDuration
@@ -242,7 +212,7 @@ func (b shaper) shape(t reflect.Type) *shape {
 func (b shaper) byKind(s *shape, t reflect.Type) {
 	switch t.Kind() {
 	case reflect.String:
-		s.form, s.enum = formString, enumOf(t)
+		s.form, s.enum = formString, b.enums[t]
 	case reflect.Bool:
 		s.form = formBool
 	case reflect.Int, reflect.Int32, reflect.Int64:
