@@ -83,14 +83,15 @@ func flagTable(page *strings.Builder, flags *pflag.FlagSet) {
 		if f.Shorthand != "" {
 			name = "-" + f.Shorthand + ", " + name
 		}
-		if kind, _ := pflag.UnquoteUsage(f); kind != "" {
+		kind, usage := pflag.UnquoteUsage(f)
+		if kind != "" {
 			name += " " + kind
 		}
 		variable := ""
 		if cmdutil.Configurable(f.Name) {
 			variable = "`" + cmdutil.VariableOf(f.Name) + "`"
 		}
-		fmt.Fprintf(page, "| `%s` | %s | %s | %s |\n", name, shownDefault(f), variable, cell.Replace(f.Usage))
+		fmt.Fprintf(page, "| `%s` | %s | %s | %s |\n", name, shownDefault(f), variable, cell.Replace(usage))
 	})
 }
 

@@ -97,47 +97,29 @@ does.`,
 func answer(a *cmdutil.App, cmd *cobra.Command, change func(rollout.Snapshot, operator.Person,
 	operator.Which) (operator.Change, error)) *cobra.Command {
 	var which operator.Which
-	var to percentage
 	stage := cmdutil.NewChoice("", string(v1alpha1.EvacuateBySignal), string(v1alpha1.EvacuateByMove),
 		string(v1alpha1.EvacuateByCancel), string(v1alpha1.EvacuateByTermination))
 	cmd = record(a, cmd, func(s rollout.Snapshot, p operator.Person) (operator.Change, error) {
-		which.To, which.Stage = to.value, v1alpha1.EvacuationStage(stage.Value)
+		which.Stage = v1alpha1.EvacuationStage(stage.Value)
 		return change(s, p, which)
 	})
 	fs := cmd.Flags()
 	fs.StringVar(&which.Build, "build", "", "only if it is about this build ID")
-	fs.Var(&to, "to",
-		"only if it is the raise to this percentage, 100 for a promotion: what came in its place since is not meant")
+	fs.Func("to", "only if it is the raise to this `percentage`, 100 for a promotion: what came in its place since is "+
+		"not meant", func(text string) error {
+		f, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+		if err != nil || !(f > 0 && f <= 100) {
+			return fmt.Errorf("%q: want a percentage above 0, such as 25", text)
+		}
+		which.To = &f
+		return nil
+	})
 	fs.Var(&stage, "stage", "only if it is this stage of an evacuation: "+stage.List())
 	cmdutil.CompleteFlag(cmd, "build", completeBuilds(a))
 	cmdutil.CompleteFlag(cmd, "to", cobra.NoFileCompletions)
 	cmdutil.CompleteFlag(cmd, "stage", stage.Complete)
 	return cmd
 }
-
-// percentage is a flag that keeps whether it was given.
-type percentage struct{ value *float64 }
-
-// String is the percentage, "" for none.
-func (p *percentage) String() string {
-	if p.value == nil {
-		return ""
-	}
-	return strconv.FormatFloat(*p.value, 'f', -1, 64)
-}
-
-// Set reads a percentage above 0, with or without its sign.
-func (p *percentage) Set(text string) error {
-	f, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
-	if err != nil || !(f > 0 && f <= 100) {
-		return fmt.Errorf("%q: want a percentage above 0, such as 25", text)
-	}
-	p.value = &f
-	return nil
-}
-
-// Type is what help calls it.
-func (p *percentage) Type() string { return "percent" }
 
 // retireFlags say what is retired, and how.
 type retireFlags struct {
