@@ -19,11 +19,10 @@ func versionCommand(a *cmdutil.App) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
 			v := cmdutil.ReadVersion()
-			if output.Value != cmdutil.FormatText {
-				return a.Encode(output.Value, v)
-			}
-			_, err := fmt.Fprintln(a.Out, v)
-			return err
+			return a.Print(output.Value, v, func() error {
+				_, err := fmt.Fprintln(a.Out, v)
+				return err
+			})
 		},
 	}
 	cmdutil.AddOutput(cmd, &output, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML)

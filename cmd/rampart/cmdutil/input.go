@@ -131,6 +131,22 @@ func WalkFiles(name string, extensions ...string) ([]string, error) {
 	return out, err
 }
 
+// FilesBelow gives the files that WalkFiles finds below a folder, by their paths from there, with slashes.
+func FilesBelow(dir string, extensions ...string) ([]string, error) {
+	files, err := WalkFiles(dir, extensions...)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range files {
+		below, err := filepath.Rel(dir, f)
+		if err != nil {
+			return nil, err
+		}
+		files[i] = filepath.ToSlash(below)
+	}
+	return files, nil
+}
+
 // ReadFile reads a file of a repository, up to one byte more than tree.MaxFileSize: the decoder refuses the larger
 // ones.
 func ReadFile(name string) (string, error) {

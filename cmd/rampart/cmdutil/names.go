@@ -2,6 +2,7 @@ package cmdutil
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"path"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -65,6 +67,19 @@ func Deployment(world rollout.World, name string) (rollout.Snapshot, error) {
 			strings.Join(which, " and "))
 	}
 	return found[0], nil
+}
+
+// ReadDeployment reads the world of a source, and finds the one worker deployment of that name. Where it is not there
+// it says what is wrong with the files, which may be why.
+func (a *App) ReadDeployment(ctx context.Context, from reconcile.Source, name string) (world rollout.World,
+	s rollout.Snapshot, err error) {
+	if world, err = from.Read(ctx); err != nil {
+		return world, s, err
+	}
+	if s, err = Deployment(world, name); err != nil {
+		err = a.SayWorldProblems(world, err)
+	}
+	return world, s, err
 }
 
 // NoDeployments reports whether the world has no worker deployment, though its environments could be read.

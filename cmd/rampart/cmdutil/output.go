@@ -27,6 +27,14 @@ func AddOutput(cmd *cobra.Command, c *Choice, formats ...string) {
 	CompleteFlag(cmd, "output", c.Complete)
 }
 
+// Print writes a value to standard output: by text in that format, else as JSON or YAML.
+func (a *App) Print(format string, v any, text func() error) error {
+	if format == FormatText {
+		return text()
+	}
+	return a.Encode(format, v)
+}
+
 // Encode writes a value to standard output as JSON or YAML, with a line end.
 func (a *App) Encode(format string, v any) error {
 	data, err := encode(format, v)

@@ -63,8 +63,9 @@ func (f *RepositoryFlags) AddReading(cmd *cobra.Command) {
 	f.Signing.addReading(cmd)
 }
 
-// AddOffline adds the flag of a command that reads a clone as its remote has it.
-func (f *RepositoryFlags) AddOffline(cmd *cobra.Command) {
+// AddPublished adds the flags of a command that reads a repository, or a clone as its remote has it.
+func (f *RepositoryFlags) AddPublished(cmd *cobra.Command) {
+	f.AddReading(cmd)
 	cmd.Flags().BoolVar(&f.offline, "offline", false, "read a clone as it is, without fetching from its remote first")
 	cmd.MarkFlagsMutuallyExclusive("offline", "repo")
 }

@@ -214,16 +214,12 @@ func partOfRepository(a *App, below []string) (Specs, error) {
 	}
 	out.World = world
 	for _, p := range below {
-		files, err := WalkFiles(filepath.Join(a.Dir, filepath.FromSlash(p)))
+		files, err := FilesBelow(filepath.Join(a.Dir, filepath.FromSlash(p)))
 		if err != nil {
 			return Specs{}, err
 		}
-		for _, f := range files {
-			rel, err := filepath.Rel(a.Dir, f)
-			if err != nil {
-				return Specs{}, err
-			}
-			if err := out.decodeUnclaimed(filepath.ToSlash(rel)); err != nil {
+		for _, f := range files { // of a file the path is "."
+			if err := out.decodeUnclaimed(path.Join(p, f)); err != nil {
 				return Specs{}, err
 			}
 		}
@@ -327,13 +323,16 @@ func (s *Specs) Claimed(file string) bool {
 				return true
 			}
 		}
-		for _, glob := range env.Environment.Specs {
-			if ok, err := doublestar.Match(glob, file); ok && err == nil {
-				return true
-			}
+		if matchesAny(env.Environment.Specs, file) {
+			return true
 		}
 	}
 	return false
+}
+
+// matchesAny reports whether a path fits one of the patterns.
+func matchesAny(globs []string, file string) bool {
+	return slices.ContainsFunc(globs, func(glob string) bool { return doublestar.MatchUnvalidated(glob, file) })
 }
 
 // read gives the text of a file of the world.

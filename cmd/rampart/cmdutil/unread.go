@@ -1,12 +1,11 @@
 package cmdutil
 
 import (
-	"path/filepath"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -19,19 +18,14 @@ var ourPackage = regexp.MustCompile(`(?m)^[ \t]*package[ \t]+rampart\.`)
 // UnreadPolicies gives a warning for each policy, and each data file with parameters of the library, that no
 // environment of the folder reads: what they are meant to forbid is allowed.
 func (s *Specs) UnreadPolicies() ([]v1alpha1.Problem, error) {
-	files, err := WalkFiles(s.Base, ".rego", ".yaml", ".yml", ".json")
+	files, err := FilesBelow(s.Base, ".rego", ".yaml", ".yml", ".json")
 	if err != nil {
 		return nil, err
 	}
 	var out []v1alpha1.Problem
-	for _, f := range files {
-		rel, err := filepath.Rel(s.Base, f)
-		if err != nil {
-			return nil, err
-		}
-		file := filepath.ToSlash(rel)
+	for _, file := range files {
 		field, what := "data", "parameters"
-		if filepath.Ext(file) == ".rego" {
+		if path.Ext(file) == ".rego" {
 			field, what = "policies", "a policy"
 		}
 		if s.isOutput(file) || s.rules(field, file) {
@@ -58,10 +52,7 @@ func (s *Specs) rules(field, file string) bool {
 		if field == "policies" {
 			globs = env.Environment.Policies
 		}
-		return slices.ContainsFunc(globs, func(glob string) bool {
-			ok, err := doublestar.Match(glob, file)
-			return ok && err == nil
-		})
+		return matchesAny(globs, file)
 	})
 }
 

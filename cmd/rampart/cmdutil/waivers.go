@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -38,16 +35,11 @@ func (s *Specs) LoadWaivers() error {
 		return err
 	}
 	s.World.Problems = append(s.World.Problems, unread...)
-	files, err := WalkFiles(s.Base)
+	files, err := FilesBelow(s.Base)
 	if err != nil {
 		return err
 	}
-	for _, f := range files {
-		rel, err := filepath.Rel(s.Base, f)
-		if err != nil {
-			return err
-		}
-		file := filepath.ToSlash(rel)
+	for _, file := range files {
 		if s.isOutput(file) {
 			continue
 		}
@@ -89,10 +81,7 @@ func (s *Specs) isOutput(file string) bool {
 func (s *Specs) readers(file string) []string {
 	var out []string
 	for _, env := range s.World.Environments {
-		if slices.ContainsFunc(env.Environment.Specs, func(glob string) bool {
-			ok, err := doublestar.Match(glob, file)
-			return ok && err == nil
-		}) {
+		if matchesAny(env.Environment.Specs, file) {
 			out = append(out, env.Environment.Name)
 		}
 	}

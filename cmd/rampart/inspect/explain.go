@@ -47,15 +47,13 @@ now. It fits one screen; --all shows every rule.`,
 			if err != nil {
 				return err
 			}
-			if output.Value != cmdutil.FormatText {
-				return a.Encode(output.Value, e)
-			}
-			return e.WriteText(a.Out, report.View{Style: a.Style(), All: all, Now: a.Now()})
+			return a.Print(output.Value, e, func() error {
+				return e.WriteText(a.Out, report.View{Style: a.Style(), All: all, Now: a.Now()})
+			})
 		},
 	}
 	cmdutil.AddOutput(cmd, &output, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML)
-	repository.AddReading(cmd)
-	repository.AddOffline(cmd)
+	repository.AddPublished(cmd)
 	cmdutil.AddPolicies(a, cmd)
 	flags.decisions.Add(cmd)
 	flags.cluster.AddPods(cmd)
@@ -86,13 +84,9 @@ func explain(ctx context.Context, a *cmdutil.App, name string, flags explainFlag
 		return e, err
 	}
 	defer func() { err = errors.Join(err, closeSource()) }()
-	world, err := source.Read(ctx)
+	world, s, err := a.ReadDeployment(ctx, source, name)
 	if err != nil {
 		return e, err
-	}
-	s, err := cmdutil.Deployment(world, name)
-	if err != nil {
-		return e, a.SayWorldProblems(world, err)
 	}
 	if s, err = withPods(ctx, a, s, flags.cluster); err != nil {
 		return e, err

@@ -54,15 +54,11 @@ the clone that the folder -C is in; where decisions are not recorded the commits
 			if err != nil {
 				return err
 			}
-			if output.Value != cmdutil.FormatText {
-				return a.Encode(output.Value, h)
-			}
-			return h.WriteText(a.Out, a.Style())
+			return a.Print(output.Value, h, func() error { return h.WriteText(a.Out, a.Style()) })
 		},
 	}
 	cmdutil.AddOutput(cmd, &output, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML)
-	f.repository.AddReading(cmd)
-	f.repository.AddOffline(cmd)
+	f.repository.AddPublished(cmd)
 	cmdutil.AddDecisionRef(cmd, &f.ref)
 	cmd.Flags().Var(&f.since, "since", "how far back to look, such as 30d, 12h, 2026-03-01 (default: to the beginning)")
 	cmd.Flags().IntVarP(&f.most, "number", "n", 20, "how many entries to show; 0: all")

@@ -175,14 +175,12 @@ func printPlan(a *cmdutil.App, format string, world rollout.World, decided [][]*
 		return err
 	}
 	p.Problems = cmdutil.WorldProblems(world)
-	if format == cmdutil.FormatText {
+	err = a.Print(format, p, func() error {
 		for _, problem := range p.Problems {
 			a.Say("%s", cmdutil.ProblemLine(problem))
 		}
-		err = p.WriteText(a.Out, a.Style())
-	} else {
-		err = a.Encode(format, p)
-	}
+		return p.WriteText(a.Out, a.Style())
+	})
 	if err != nil {
 		return err
 	}

@@ -38,15 +38,11 @@ object that a generator of Kustomize, a template of Helm or a controller makes i
 			if err != nil {
 				return err
 			}
-			if output.Value != cmdutil.FormatText {
-				return a.Encode(output.Value, r)
-			}
-			return r.WriteText(a.Out)
+			return a.Print(output.Value, r, func() error { return r.WriteText(a.Out) })
 		},
 	}
 	cmdutil.AddOutput(cmd, &output, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML)
-	repository.AddReading(cmd)
-	repository.AddOffline(cmd)
+	repository.AddPublished(cmd)
 	return cmd
 }
 
@@ -61,13 +57,9 @@ func references(ctx context.Context, a *cmdutil.App, name string,
 		return r, err
 	}
 	defer func() { err = errors.Join(err, closeSource()) }()
-	world, err := source.Read(ctx)
+	world, s, err := a.ReadDeployment(ctx, source, name)
 	if err != nil {
 		return r, err
-	}
-	s, err := cmdutil.Deployment(world, name)
-	if err != nil {
-		return r, a.SayWorldProblems(world, err)
 	}
 	if s.References == nil && len(s.Record.Versions()) > 0 {
 		err := fmt.Errorf("what the versions of %s name could not be looked for in the repository", s.Deployment)

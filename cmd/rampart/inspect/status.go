@@ -65,8 +65,7 @@ wait.`,
 		},
 	}
 	cmdutil.AddOutput(cmd, &output, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML)
-	repository.AddReading(cmd)
-	repository.AddOffline(cmd)
+	repository.AddPublished(cmd)
 	k8s.AddPods(cmd)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "print again whenever something changes, until stopped")
 	cmd.Flags().DurationVar(&interval, "interval", 5*time.Second, "how often to look with --watch")

@@ -63,8 +63,7 @@ be read at first.`,
 		},
 	}
 	cmdutil.AddOutput(cmd, &output, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML)
-	repository.AddReading(cmd)
-	repository.AddOffline(cmd)
+	repository.AddPublished(cmd)
 	cmd.Flags().StringVar(&condition, "for", "condition=Ready", "condition=TYPE, or condition=TYPE=STATUS")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait at most")
 	cmd.Flags().DurationVar(&interval, "interval", 5*time.Second, "how often to look")
@@ -172,13 +171,9 @@ func stateLine(st report.Status) string { return st.Reason + ": " + printable.Li
 
 // look reads the status; done says that there is nothing more to wait for.
 func (w *waiter) look(ctx context.Context) (st report.Status, done bool, err error) {
-	world, err := w.source.Read(ctx)
+	_, s, err := w.ReadDeployment(ctx, w.source, w.name)
 	if err != nil {
 		return st, false, err
-	}
-	s, err := cmdutil.Deployment(world, w.name)
-	if err != nil {
-		return st, false, w.SayWorldProblems(world, err)
 	}
 	st = report.NewStatus(s)
 	if line := st.Name + ": " + stateLine(st); line != w.said {

@@ -176,13 +176,9 @@ func elsewhere(s rollout.Snapshot) bool {
 
 // inWorld reads the worker deployment at the tip.
 func (o *operation) inWorld(ctx context.Context) (found, error) {
-	world, err := o.source.Read(ctx)
+	world, s, err := o.ReadDeployment(ctx, o.source, o.name)
 	if err != nil {
 		return found{}, err
-	}
-	s, err := cmdutil.Deployment(world, o.name)
-	if err != nil {
-		return found{}, o.SayWorldProblems(world, err)
 	}
 	for _, env := range world.Environments {
 		if env.Environment.Name == s.Environment.Name {
@@ -256,11 +252,6 @@ func (o *operation) commit(ctx context.Context, at found, c operator.Change) (to
 	t.Commit, err = o.repo.Commit(ctx, rollout.Commit{Environment: at.Environment, Base: at.base, Changes: files,
 		Message: message + "\n"})
 	return t, err
-}
-
-// temporal connects to Temporal for one command.
-func (o *operation) temporal(f cmdutil.TemporalFlags) (*temporal.Pool, error) {
-	return o.OpenPool(f, cmdutil.PoolHooks{})
 }
 
 // unreachable says why it is not known where the Temporal of a worker deployment is.

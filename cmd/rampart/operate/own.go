@@ -72,7 +72,7 @@ adopt takes the routing back.`,
 // leaves it alone.
 func (o *operation) own(ctx context.Context, server cmdutil.TemporalFlags,
 	do func(rollout.Snapshot) (operator.Owner, error)) (t told, err error) {
-	pool, err := o.temporal(server)
+	pool, err := o.OpenPool(server, cmdutil.PoolHooks{})
 	if err != nil {
 		return told{}, err
 	}

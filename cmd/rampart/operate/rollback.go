@@ -54,7 +54,7 @@ could not be told.`,
 
 // rollback moves traffic first, and writes it down then.
 func (o *operation) rollback(ctx context.Context, server cmdutil.TemporalFlags, w plan.TakeBack) (t told, err error) {
-	pool, err := o.temporal(server)
+	pool, err := o.OpenPool(server, cmdutil.PoolHooks{})
 	if err != nil {
 		return told{}, err
 	}

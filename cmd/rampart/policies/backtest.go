@@ -88,11 +88,7 @@ func policyBacktest(ctx context.Context, a *cmdutil.App, names []string, f backt
 		return fmt.Errorf("there is no decision about %s", strings.Join(names, ", "))
 	}
 	b.result.SortRows()
-	if f.output.Value != cmdutil.FormatText {
-		err = a.Encode(f.output.Value, b.result)
-	} else {
-		err = b.result.WriteText(a.Out, a.Style())
-	}
+	err = a.Print(f.output.Value, b.result, func() error { return b.result.WriteText(a.Out, a.Style()) })
 	if err != nil {
 		return err
 	}

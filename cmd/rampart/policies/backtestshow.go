@@ -99,12 +99,7 @@ func showDecision(ctx context.Context, a *cmdutil.App, d auditlog.Decision, got 
 		out.Policy = append(out.Policy, explained)
 		out.Differs = append(out.Differs, x.Action)
 	}
-	var err error
-	if f.output.Value != cmdutil.FormatText {
-		err = a.Encode(f.output.Value, out)
-	} else {
-		err = printShown(a, out, got.differences)
-	}
+	err := a.Print(f.output.Value, out, func() error { return printShown(a, out, got.differences) })
 	if err == nil && len(got.differences) > 0 && !got.masked {
 		return cmdutil.Pending(nil)
 	}

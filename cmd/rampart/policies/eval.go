@@ -121,11 +121,7 @@ func policyEval(ctx context.Context, a *cmdutil.App, name string, f evalFlags) e
 	for _, v := range out.Actions {
 		out.Refused = out.Refused || refuses(v)
 	}
-	if f.output.Value != cmdutil.FormatText {
-		err = a.Encode(f.output.Value, out)
-	} else {
-		err = printEvaluation(a, out)
-	}
+	err = a.Print(f.output.Value, out, func() error { return printEvaluation(a, out) })
 	if err == nil && out.Refused {
 		return cmdutil.Pending(nil)
 	}

@@ -91,13 +91,9 @@ func simulate(ctx context.Context, a *cmdutil.App, ask simulation,
 		return t, err
 	}
 	defer func() { err = errors.Join(err, closeSource()) }()
-	world, err := source.Read(ctx)
+	world, s, err := a.ReadDeployment(ctx, source, ask.name)
 	if err != nil {
 		return t, err
-	}
-	s, err := cmdutil.Deployment(world, ask.name)
-	if err != nil {
-		return t, a.SayWorldProblems(world, err)
 	}
 	judges, err := a.Judges(ctx)
 	if err != nil {
@@ -157,11 +153,8 @@ func readWorld(a *cmdutil.App, name string) (v1alpha1.SimulationSpec, error) {
 		shown = "<stdin>"
 	}
 	documents, problems := v1alpha1.Decode(shown, data)
-	for _, p := range problems {
-		a.Say("%s", cmdutil.ProblemLine(p))
-	}
-	if v1alpha1.HasErrors(problems) {
-		return out, fmt.Errorf("read --world %s: it has errors", shown)
+	if err := a.SayProblems(problems, fmt.Sprintf("read --world %s: it has errors", shown)); err != nil {
+		return out, err
 	}
 	if len(documents) != 1 {
 		return out, fmt.Errorf("read --world %s: it holds %d objects, where one %s of %s is wanted", shown,

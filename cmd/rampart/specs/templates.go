@@ -44,13 +44,8 @@ func syncWaves(s cmdutil.Specs, d rollout.Snapshot) []v1alpha1.Problem {
 	var out []v1alpha1.Problem
 	status, applied := wave(d.Spec.Metadata.Annotations), d.Environment.Status != v1alpha1.StatusOff
 	if applied && status < 0 {
-		p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.DisplayPath(d.SpecPath), Path: field,
-			Message: fmt.Sprintf(
-				"ArgoCD waits for the worker deployment in wave %d, and its Deployments come in wave 0: the sync "+
-					"never ends. "+
-					"Use 0 or a later wave", status)}
-		p.Line, p.Column = s.Position(d, field)
-		out = append(out, p)
+		out = append(out, specWarning(s, d, field, "ArgoCD waits for the worker deployment in wave %d, and its "+
+			"Deployments come in wave 0: the sync never ends. Use 0 or a later wave", status))
 	}
 	for _, t := range d.Resources {
 		var object struct{ Metadata v1alpha1.ObjectMeta }

@@ -233,14 +233,13 @@ func around(s cmdutil.Specs, d rollout.Snapshot) []v1alpha1.Problem {
 		out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: routing,
 			Message: fmt.Sprintf("the spec of %s is gone: its versions are kept", d.Deployment)})
 	case d.Spec != nil && d.Connection == nil && !s.HasBrokenConnection(d):
-		const field = "spec.workerOptions.connectionRef.name"
-		p := v1alpha1.Problem{Severity: v1alpha1.Error, File: s.DisplayPath(d.SpecPath), Path: field,
-			Message: d.Spec.Spec.WorkerOptions.ConnectionRef.In(d.Deployment.Namespace) + " is not in the repository"}
+		severity, where := v1alpha1.Error, "in the repository"
 		if !s.WholeRepository {
-			p.Severity, p.Message = v1alpha1.Warning,
-				strings.Replace(p.Message, "in the repository", "among the given files", 1)
+			severity, where = v1alpha1.Warning, "among the given files"
 		}
-		p.Line, p.Column = s.Position(d, field)
+		p := specWarning(s, d, "spec.workerOptions.connectionRef.name", "%s is not %s",
+			d.Spec.Spec.WorkerOptions.ConnectionRef.In(d.Deployment.Namespace), where)
+		p.Severity = severity
 		out = append(out, p)
 	}
 	out = append(out, ownTrust(s, d)...)
@@ -249,17 +248,20 @@ func around(s cmdutil.Specs, d rollout.Snapshot) []v1alpha1.Problem {
 	if n := replicasOf(d); n != nil && *n > 0 {
 		for _, t := range d.Resources {
 			if t.Scales && t.Problem == nil {
-				const field = "spec.replicas"
-				p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.DisplayPath(d.SpecPath), Path: field,
-					Message: fmt.Sprintf(
-						"%s (%s) scales the versions and owns the number: it is left out of their manifests. "+
-							"Remove it here", t.Name, s.DisplayPath(t.Path))}
-				p.Line, p.Column = s.Position(d, field)
-				out = append(out, p)
+				out = append(out, specWarning(s, d, "spec.replicas", "%s (%s) scales the versions and owns the "+
+					"number: it is left out of their manifests. Remove it here", t.Name, s.DisplayPath(t.Path)))
 			}
 		}
 	}
 	return out
+}
+
+// specWarning is a warning about a field of a spec.
+func specWarning(s cmdutil.Specs, d rollout.Snapshot, field, format string, args ...any) v1alpha1.Problem {
+	p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.DisplayPath(d.SpecPath), Path: field,
+		Message: fmt.Sprintf(format, args...)}
+	p.Line, p.Column = s.Position(d, field)
+	return p
 }
 
 // ownTrust warns of containers that name certificates to trust themselves where their connection does too.
@@ -275,13 +277,9 @@ func ownTrust(s cmdutil.Specs, d rollout.Snapshot) []v1alpha1.Problem {
 	for i, c := range template.Spec.Containers {
 		for j, e := range c.Env {
 			if e.Name == v1alpha1.CAPathEnv {
-				field := fmt.Sprintf("spec.template.spec.containers[%d].env[%d].name", i, j)
-				p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.DisplayPath(d.SpecPath), Path: field,
-					Message: fmt.Sprintf(
-						"%s counts, and not the Secret %s in tls.caCertSecretRef of its connection (%s): remove "+
-							"one of them", e.Name, d.Connection.Spec.CACertSecret(), s.DisplayPath(d.ConnectionPath))}
-				p.Line, p.Column = s.Position(d, field)
-				out = append(out, p)
+				out = append(out, specWarning(s, d, fmt.Sprintf("spec.template.spec.containers[%d].env[%d].name", i, j),
+					"%s counts, and not the Secret %s in tls.caCertSecretRef of its connection (%s): remove one of "+
+						"them", e.Name, d.Connection.Spec.CACertSecret(), s.DisplayPath(d.ConnectionPath)))
 			}
 		}
 	}

@@ -42,8 +42,7 @@ A version that the controller would give another build ID has it as unsafeCustom
 		ValidArgsFunction: a.CompleteNames,
 		RunE:              func(cmd *cobra.Command, args []string) error { return export(a, cmd, args, f) },
 	}
-	f.repository.AddReading(cmd)
-	f.repository.AddOffline(cmd)
+	f.repository.AddPublished(cmd)
 	cmd.Flags().StringVar(&f.owners, "owners", "",
 		"file with the worker deployments as they are in the cluster: the Deployments too, owned by them")
 	cmd.Flags().StringVar(&f.out, "out", "", "folder to write the objects to")

@@ -171,20 +171,16 @@ func recordRoots(output string) ([]string, error) {
 // specObjects are the objects in the files that the world's environments take specs from.
 func specObjects(a *cmdutil.App, world rollout.World) ([]v1alpha1.Document, error) {
 	s := cmdutil.Specs{World: world, Base: a.Dir}
-	found, err := cmdutil.WalkFiles(a.Dir)
+	found, err := cmdutil.FilesBelow(a.Dir)
 	if err != nil {
 		return nil, err
 	}
 	var out []v1alpha1.Document
-	for _, f := range found {
-		below, err := filepath.Rel(a.Dir, f)
-		if err != nil {
-			return nil, err
-		}
-		if below = filepath.ToSlash(below); below == layout.Config || !s.Claimed(below) {
+	for _, below := range found {
+		if below == layout.Config || !s.Claimed(below) {
 			continue
 		}
-		text, err := cmdutil.ReadFile(f)
+		text, err := cmdutil.ReadFile(filepath.Join(a.Dir, filepath.FromSlash(below)))
 		if err != nil {
 			return nil, err
 		}
