@@ -46,9 +46,9 @@ var (
 	folderFlags = []string{"cache-dir", "dir", "gate-inputs", "out", "records", "specs"}
 	// freeFlags take a text that a completion cannot know.
 	freeFlags = []string{"action", "allowed-namespaces", "allowed-temporal-addresses", "allowed-temporal-namespaces",
-		"author", "connection", "context", "decision-mask", "deployment", "email", "from", "git-proxy", "git-user",
-		"github-api-url", "github-app-id", "metrics-address", "prometheus-address", "query", "reason", "repo", "run",
-		"show", "since", "temporal-address", "temporal-namespace", "temporal-tls-server-name", "to", "webhook-address",
+		"at", "author", "connection", "context", "decision-mask", "deployment", "email", "forge-url", "from", "git-proxy",
+		"git-user", "github-api-url", "github-app-id", "metrics-address", "policy-bundle", "policy-bundle-scope",
+		"prometheus-address", "query", "reason", "repo", "run", "show", "since", "temporal-address", "temporal-namespace", "temporal-tls-server-name", "to", "webhook-address",
 		"webhook-path", "webhook-url"}
 )
 

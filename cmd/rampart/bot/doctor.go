@@ -71,7 +71,7 @@ if a check failed; a warning fails none.`,
 	repository.AddWriting(cmd)
 	server.Add(cmd)
 	server.AddLimits(cmd)
-	addForge(a, cmd, &on)
+	addForge(cmd, &on)
 	cmdutil.AddPolicies(a, cmd)
 	cmd.Flags().StringVar(&webhook, "webhook-url", "",
 		"address at which the forge reaches the bot's webhooks, such as https://rampart.example.com/webhook")

@@ -34,7 +34,7 @@ const variableForgeToken = "RAMPART_FORGE_TOKEN"
 // lookEvery is how often a forge is asked about one pull request.
 const lookEvery = 10 * time.Second
 
-func addForge(a *cmdutil.App, cmd *cobra.Command, f *forgeFlags) {
+func addForge(cmd *cobra.Command, f *forgeFlags) {
 	var kinds []string
 	for _, k := range forge.Kinds() {
 		kinds = append(kinds, string(k))
@@ -46,7 +46,6 @@ func addForge(a *cmdutil.App, cmd *cobra.Command, f *forgeFlags) {
 	fs.StringVar(&f.tokenFile, "forge-token-file", "",
 		"file with the forge's token (or "+variableForgeToken+"; default: the one for Git)")
 	cmdutil.CompleteFlag(cmd, "forge", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
-	cmdutil.CompleteFlag(cmd, "forge-url", cobra.NoFileCompletions)
 }
 
 // newProposer proposes on the forge of a repository.

@@ -136,7 +136,7 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 	repository.AddWriting(cmd)
 	server.Add(cmd)
 	server.AddLimits(cmd)
-	addForge(a, cmd, &on)
+	addForge(cmd, &on)
 	decided.addRecording(cmd)
 	hooks.add(cmd)
 	k8s.AddPods(cmd)

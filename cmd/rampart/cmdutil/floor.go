@@ -69,10 +69,6 @@ func AddPolicies(a *App, cmd *cobra.Command) {
 		return lint.LibraryRules(), cobra.ShellCompDirectiveNoFileComp
 	})
 	CompleteFlag(cmd, "policy-bundle-algorithm", f.algorithm.Complete)
-	for _, free := range []string{"policy-bundle", "policy-bundle-scope", "policy-bundle-interval",
-		"policy-bundle-timeout", "policy-bundle-max-age"} {
-		CompleteFlag(cmd, free, cobra.NoFileCompletions)
-	}
 }
 
 // WaivableRules are the rules that waivers of a repository may waive, by --waivable-rule.

@@ -35,7 +35,6 @@ func (n *versionLimit) Type() string { return "int" }
 func (f *TemporalFlags) AddLimits(cmd *cobra.Command) {
 	cmd.Flags().Var(&f.maxVersions, "max-versions",
 		"versions of one worker deployment, known to Git or Temporal, from which on no new one is created")
-	CompleteFlag(cmd, "max-versions", cobra.NoFileCompletions)
 }
 
 // limits are the bounds of a planner.

@@ -116,7 +116,6 @@ func answer(a *cmdutil.App, cmd *cobra.Command, change func(rollout.Snapshot, op
 	})
 	fs.Var(&stage, "stage", "only if it is this stage of an evacuation: "+stage.List())
 	cmdutil.CompleteFlag(cmd, "build", completeBuilds(a))
-	cmdutil.CompleteFlag(cmd, "to", cobra.NoFileCompletions)
 	cmdutil.CompleteFlag(cmd, "stage", stage.Complete)
 	return cmd
 }

@@ -65,7 +65,7 @@ Each problem is a line on standard output, file:line: message. Exit code 1 with 
 		},
 	}
 	cmdutil.AddOutput(cmd, &output, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML, cmdutil.FormatSARIF)
-	given.addTo(a, cmd)
+	given.addTo(cmd)
 	return cmd
 }
 

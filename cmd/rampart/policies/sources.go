@@ -17,7 +17,7 @@ type givenSources struct {
 }
 
 // addTo adds the flag for directories of the bot's own policies.
-func (g *givenSources) addTo(a *cmdutil.App, cmd *cobra.Command) {
+func (g *givenSources) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&g.dirs, "policy-dir", nil,
 		"directory of the bot's own policies, read as the bot reads it, in place of the environments'; repeatable")
 	cmdutil.CompleteFlag(cmd, "policy-dir", cmdutil.CompleteFolders)

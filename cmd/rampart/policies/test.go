@@ -58,7 +58,7 @@ compile or there is no test.`,
 		},
 	}
 	cmdutil.AddOutput(cmd, &f.output, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML)
-	given.addTo(a, cmd)
+	given.addTo(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.junit, "junit", "", "also write the results to this file as JUnit XML")
 	flags.StringVar(&f.run, "run", "",

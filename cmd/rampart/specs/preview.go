@@ -75,7 +75,6 @@ as an objection.`,
 	f.StringVar(&ask.at, "at", "", "when it is merged, such as 2026-01-31T12:00:00Z (default: now)")
 	cmdutil.CompleteFlag(cmd, "base", a.CompleteRevisions)
 	cmdutil.CompleteFlag(cmd, "head", a.CompleteRevisions)
-	cmdutil.CompleteFlag(cmd, "at", cobra.NoFileCompletions)
 	return cmd
 }
 

@@ -74,9 +74,6 @@ cannot be simulated.`,
 	cmdutil.CompleteFlag(cmd, "world", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 	})
-	for _, free := range []string{"at", "for"} {
-		cmdutil.CompleteFlag(cmd, free, cobra.NoFileCompletions)
-	}
 	return cmd
 }
 
