@@ -53,7 +53,6 @@ func Open(cfg Config) (*Cluster, error) {
 	return &Cluster{client, config.Host}, nil
 }
 
-// load reads a kubeconfig.
 func load(cfg Config) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = cfg.Kubeconfig

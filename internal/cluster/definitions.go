@@ -250,7 +250,6 @@ func (c *Cluster) put(ctx context.Context, f installed) (done string, err error)
 	return "replaced", err
 }
 
-// served waits until a definition is established.
 func (c *Cluster) served(ctx context.Context, name string) error {
 	for {
 		there, err := c.get(ctx, definitionResource, name)

@@ -62,7 +62,6 @@ func selections() []selection {
 // stores hold what is known of a namespace.
 type stores struct{ deployments, replicaSets, pods, events cache.Indexer }
 
-// namespace is one that is watched.
 type namespace struct {
 	name string
 	stores
@@ -72,7 +71,6 @@ type namespace struct {
 	asked time.Time
 }
 
-// newNamespace begins to watch a namespace.
 func (r *Reader) newNamespace(name string) *namespace {
 	ctx, stop := context.WithCancel(r.ctx)
 	n := &namespace{name: name, stop: stop}
@@ -111,7 +109,6 @@ func (n *namespace) problem(now time.Time) string {
 	return ""
 }
 
-// watching is the watch of one resource.
 type watching struct {
 	reader    *Reader
 	namespace string

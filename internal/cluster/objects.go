@@ -23,7 +23,6 @@ type problem struct {
 	message string
 }
 
-// deployment is a Deployment.
 type deployment struct {
 	metav1.ObjectMeta
 	buildID                   string
@@ -31,14 +30,12 @@ type deployment struct {
 	refused                   *problem
 }
 
-// replicaSet is a ReplicaSet.
 type replicaSet struct {
 	metav1.ObjectMeta
 	owner   types.UID
 	refused *problem
 }
 
-// pod is a Pod.
 type pod struct {
 	metav1.ObjectMeta
 	owner types.UID

@@ -73,7 +73,6 @@ func sections() []section {
 	}
 }
 
-// rootOf is the repository's root.
 func rootOf(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()

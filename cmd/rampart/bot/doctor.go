@@ -79,7 +79,6 @@ if a check failed; a warning fails none.`,
 	return cmd
 }
 
-// verdict is what came of a check.
 type verdict string
 
 // The verdicts.
@@ -89,7 +88,6 @@ const (
 	checkFailed  verdict = "failed"
 )
 
-// check is one thing that was looked at.
 type check struct {
 	Check   string  `json:"check"`
 	Verdict verdict `json:"verdict"`
@@ -98,7 +96,6 @@ type check struct {
 	Do    string `json:"do,omitempty"`
 }
 
-// doctor collects checks.
 type doctor struct {
 	*cmdutil.App
 	repository cmdutil.RepositoryFlags
@@ -200,7 +197,6 @@ func (d *doctor) unreadable(err error) {
 		"check --repo, --branch and the flags with its credentials: docs/operations.md"))
 }
 
-// pushes checks that commits can be pushed.
 func (d *doctor) pushes(ctx context.Context, repo *gitops.Repository) {
 	if err := repo.MayPush(ctx); err != nil {
 		d.fail("push", err.Error(), cmp.Or(cmdutil.Hint(err),
@@ -211,7 +207,6 @@ func (d *doctor) pushes(ctx context.Context, repo *gitops.Repository) {
 		"first one", d.repository.Branch)
 }
 
-// specs checks the configuration and the specs.
 func (d *doctor) specs(world rollout.World) {
 	var wrong []string
 	warnings := 0

@@ -28,7 +28,6 @@ type forgeFlags struct {
 	kind, url, tokenFile string
 }
 
-// variableForgeToken is the variable of the forge's token.
 const variableForgeToken = "RAMPART_FORGE_TOKEN"
 
 // lookEvery is how often a forge is asked about one pull request.
@@ -48,7 +47,6 @@ func addForge(cmd *cobra.Command, f *forgeFlags) {
 	cmdutil.CompleteFlag(cmd, "forge", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// newProposer proposes on the forge of a repository.
 func newProposer(a *cmdutil.App, on forge.Forge, repository cmdutil.RepositoryFlags, repo *gitops.Repository,
 	judges *cmdutil.Judges) reconcile.Proposer {
 	return pullrequest.New(pullrequest.Config{Branches: repo, Forge: on, Base: repository.Branch, Edit: render.Proposed,

@@ -160,7 +160,6 @@ const (
 	soonest = time.Second
 )
 
-// loop runs cycles.
 type loop struct {
 	*cmdutil.App
 	bot      *rememberingBot

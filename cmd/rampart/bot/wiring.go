@@ -39,7 +39,6 @@ type rememberingBot struct {
 	close func() error
 }
 
-// newBot wires a Reconciler.
 func newBot(a *cmdutil.App, f botFlags, judges *cmdutil.Judges) (*rememberingBot, error) {
 	pool, err := a.OpenPool(f.temporal, cmdutil.PoolHooks{
 		Call: func(method string, code codes.Code, took time.Duration) {

@@ -98,7 +98,6 @@ func (a *App) CompleteName(cmd *cobra.Command, args []string, typed string) ([]s
 	return a.CompleteNames(cmd, args, typed)
 }
 
-// completeEnvironments completes environments of the folder -C.
 func (a *App) completeEnvironments(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	a.Env = ""
 	var out []string

@@ -94,7 +94,6 @@ func (s *FileSet) Write() error {
 
 func (d draft) draft() string { return d.name + ".rampart-draft" }
 
-// dropDrafts removes the first drafts.
 func (s *FileSet) dropDrafts(n int) error {
 	var errs []error
 	for _, d := range s.files[:n] {

@@ -37,7 +37,6 @@ func (f *TemporalFlags) AddLimits(cmd *cobra.Command) {
 		"versions of one worker deployment, known to Git or Temporal, from which on no new one is created")
 }
 
-// limits are the bounds of a planner.
 func (f TemporalFlags) limits() rollout.Limits {
 	out := rollout.DefaultLimits()
 	out.MaxVersions = cmp.Or(int(f.maxVersions), out.MaxVersions)

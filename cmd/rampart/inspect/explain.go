@@ -66,7 +66,6 @@ now. It fits one screen; --all shows every rule.`,
 	return cmd
 }
 
-// explainFlags say what is explained.
 type explainFlags struct {
 	snapshot, action string
 	decisions        cmdutil.DecisionFlags
@@ -135,7 +134,6 @@ func withPods(ctx context.Context, a *cmdutil.App, s rollout.Snapshot,
 	return one[0], nil
 }
 
-// environmentOf is the environment of a worker deployment.
 func environmentOf(world rollout.World, s rollout.Snapshot) *rollout.EnvironmentWorld {
 	for i := range world.Environments {
 		if world.Environments[i].Environment.Name == s.Environment.Name {

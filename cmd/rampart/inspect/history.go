@@ -19,7 +19,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// historyFlags say what to tell.
 type historyFlags struct {
 	repository cmdutil.RepositoryFlags
 	ref        string
@@ -156,7 +155,6 @@ type teller struct {
 	history *report.History
 }
 
-// tell puts a story together.
 func tell(ctx context.Context, a *cmdutil.App, from toucher, t teller) error {
 	q := gitops.HistoryQuery{Since: t.flags.since.Time(a.Now()), Most: t.flags.most}
 	asked := map[string][]string{t.branch: {t.record}}

@@ -77,7 +77,6 @@ Exit code 2 if anything would change, 0 if nothing would, 1 if something could n
 	return cmd
 }
 
-// liveFlags say what is looked at.
 type liveFlags struct {
 	repository cmdutil.RepositoryFlags
 	temporal   cmdutil.TemporalFlags

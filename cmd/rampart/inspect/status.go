@@ -72,7 +72,6 @@ wait.`,
 	return cmd
 }
 
-// statusView prints statuses.
 type statusView struct {
 	*cmdutil.App
 	source reconcile.Source

@@ -18,7 +18,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/report"
 )
 
-// backtestFlags say what is judged again.
 type backtestFlags struct {
 	output     cmdutil.Choice
 	decisions  cmdutil.DecisionFlags

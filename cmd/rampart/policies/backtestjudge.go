@@ -167,7 +167,6 @@ func failure(v rollout.Verdicts) string {
 // maxRows bounds what is kept of decisions that differ; beyond that they are counted.
 const maxRows = 10_000
 
-// count adds a decision to the result.
 func (b *backtest) count(d auditlog.Decision, about rollout.Name, got rejudged) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

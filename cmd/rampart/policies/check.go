@@ -194,7 +194,6 @@ func isObject(text string) bool {
 	return yaml.NewDecoder(strings.NewReader(text)).Decode(&meta) == nil && meta.APIVersion != "" && meta.Kind != ""
 }
 
-// policyCheck is what was found.
 type policyCheck struct {
 	// Valid says that there are no problems.
 	Valid bool `json:"valid"`

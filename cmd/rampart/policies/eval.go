@@ -21,7 +21,6 @@ import (
 	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
-// evalFlags say what is evaluated.
 type evalFlags struct {
 	output               cmdutil.Choice
 	input, action, query string
@@ -143,7 +142,6 @@ func fits(a *cmdutil.App, in cmdutil.RecordedInput, file string) error {
 
 func refuses(v rollout.Verdict) bool { return v.Effect.Strictness() > rollout.Warn.Strictness() }
 
-// only leaves one action.
 func (e *evaluation) only(action string) error {
 	v, ok := e.Actions[action]
 	if !ok {

@@ -24,7 +24,6 @@ the repository.`,
 	return cmd
 }
 
-// policyCommands are the commands below policy.
 func policyCommands(a *cmdutil.App) []*cobra.Command {
 	return []*cobra.Command{policyCheckCommand(a), policySchemaCommand(a), policyTestCommand(a), policyEvalCommand(a),
 		policyBacktestCommand(a)}

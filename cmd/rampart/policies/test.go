@@ -20,7 +20,6 @@ import (
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
-// testFlags say how tests are run and shown.
 type testFlags struct {
 	output      cmdutil.Choice
 	junit, run  string
@@ -70,7 +69,6 @@ compile or there is no test.`,
 	return cmd
 }
 
-// testOutcome is what became of all tests.
 type testOutcome struct {
 	Passed  bool `json:"passed"`
 	Tests   int  `json:"tests"`

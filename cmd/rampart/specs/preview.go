@@ -16,7 +16,6 @@ const (
 	formatGitHub   = "github"
 )
 
-// previewFlags say which change is previewed.
 type previewFlags struct{ base, head, at string }
 
 func previewCommand(a *cmdutil.App) *cobra.Command {
@@ -102,7 +101,6 @@ func printPreview(a *cmdutil.App, format string, p report.Preview) error {
 	return nil
 }
 
-// previewChange previews a change.
 func previewChange(ctx context.Context, a *cmdutil.App, ask previewFlags) (p report.Preview, err error) {
 	script, err := script(a, simulation{at: ask.at})
 	if err != nil {

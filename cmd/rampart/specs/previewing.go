@@ -27,7 +27,6 @@ import (
 // maxPreviewed is how many worker deployments of one change are previewed: each is a simulation.
 const maxPreviewed = 1000
 
-// previewing is one preview.
 type previewing struct {
 	app    *cmdutil.App
 	merge  *gitops.Merge
@@ -227,7 +226,6 @@ func (r *previewing) validate(ctx context.Context, judged cmdutil.Specs) (valida
 	return judgeChange(ctx, r.app, changedSpecs{head: head, judged: judged, all: m.After, base: m.Base.Name}, r.judges)
 }
 
-// ofBase checks the base.
 func (r *previewing) ofBase(ctx context.Context) (validation, error) {
 	m := r.merge
 	return validate(ctx, r.app, cmdutil.Specs{World: m.Before, WholeRepository: true, BasePrefix: m.BasePrefix(),

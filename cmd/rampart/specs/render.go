@@ -65,7 +65,6 @@ outside of its folder. Exit code 1 if any file has an error; nothing is printed 
 	return cmd
 }
 
-// manifest is one rendered file.
 type manifest struct {
 	Environment string `json:"environment"`
 	Deployment  string `json:"deployment"`

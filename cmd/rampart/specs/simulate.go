@@ -138,7 +138,6 @@ func script(a *cmdutil.App, ask simulation) (v1alpha1.SimulationSpec, error) {
 	return script, nil
 }
 
-// readWorld reads a file with one Simulation.
 func readWorld(a *cmdutil.App, name string) (v1alpha1.SimulationSpec, error) {
 	var out v1alpha1.SimulationSpec
 	data, err := a.ReadInput(name)

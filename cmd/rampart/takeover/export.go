@@ -12,7 +12,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/takeover"
 )
 
-// exportFlags say what is exported, and where to.
 type exportFlags struct {
 	repository  cmdutil.RepositoryFlags
 	owners, out string

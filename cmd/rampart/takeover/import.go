@@ -21,7 +21,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/takeover"
 )
 
-// importFlags say what is imported, and where to.
 type importFlags struct {
 	output                        cmdutil.Choice
 	specs, records                string
@@ -242,7 +241,6 @@ func readAtMost(r io.Reader, name string) (string, error) {
 	return string(data), nil
 }
 
-// imported is what import did.
 type imported struct {
 	takeover.Import
 	// Written are the paths of files that were written, or would be; Unchanged those that are as they should be.

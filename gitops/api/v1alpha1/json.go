@@ -147,7 +147,6 @@ func (r *jsonReader) more(closing byte) (end, ok bool) {
 	return c == closing, true
 }
 
-// str reads a string.
 func (r *jsonReader) str() (string, bool) {
 	from, escaped, ascii := r.at, false, true
 	for r.at++; r.at < len(r.text); r.at++ {

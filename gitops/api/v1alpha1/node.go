@@ -101,7 +101,6 @@ func (n *node) str() string {
 	return n.text
 }
 
-// drop takes a field out of an object.
 func (n *node) drop(key string) {
 	n.kids = slices.DeleteFunc(n.kids, func(k *node) bool { return k.key == key })
 }

@@ -81,7 +81,6 @@ func (r *report) add(p Problem) {
 	r.problems = append(r.problems, p)
 }
 
-// at reports a problem at a node.
 func (r *report) at(n *node, s Severity, message string) {
 	r.add(Problem{Severity: s, Line: n.line, Column: n.column, Path: n.path(), Message: message})
 }

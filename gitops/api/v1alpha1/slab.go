@@ -86,7 +86,6 @@ var workspaces = sync.Pool{New: func() any { return new(workspace) }}
 
 func newWorkspace() *workspace { return workspaces.Get().(*workspace) }
 
-// giveBack ends the use of all nodes.
 func (w *workspace) giveBack() {
 	w.parsed.reset()
 	w.contents.reset()

@@ -229,7 +229,6 @@ func unprintable(c rune) bool {
 	return c == 0x7f || 0x80 <= c && c <= 0x9f && c != 0x85 || c == 0xfffe || c == 0xffff || c == '\ufeff'
 }
 
-// surrogates reads an escaped surrogate pair.
 func surrogates(b []byte) (rune, bool) {
 	if len(b) < 12 || b[1] != 'u' || b[6] != '\\' || b[7] != 'u' {
 		return 0, false

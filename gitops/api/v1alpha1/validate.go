@@ -97,7 +97,6 @@ func (v *validator) named(n *node, refused []string, what string) bool {
 	return false
 }
 
-// matches checks a text against a pattern.
 func (v *validator) matches(n *node, pattern *regexp.Regexp, what string) {
 	if n != nil && !pattern.MatchString(n.str()) {
 		v.errorf(n, "%s is not %s", quote(n.str()), what)
