@@ -1,10 +1,10 @@
-// Package temporal has the objects that reach a cluster as controller-gen wants them. make crds makes the custom
+// Package temporalio has the objects that reach a cluster as controller-gen wants them. make crds makes the custom
 // resource definitions of install/crds from them. They have no status subresource: what applies Git applies the status
 // too.
 //
 // +groupName=temporal.io
 // +versionName=v1alpha1
-package temporal
+package temporalio
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -1,9 +1,9 @@
-// Package rampart has the objects that never reach a cluster as controller-gen wants them. make crds makes the
+// Package rampartdev has the objects that never reach a cluster as controller-gen wants them. make crds makes the
 // definitions from them that the JSON Schemas of install/schemas are made of.
 //
 // +groupName=rampart.dev
 // +versionName=v1alpha1
-package rampart
+package rampartdev
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
