@@ -51,7 +51,7 @@ func execution() []Case {
 		{Scenario: "a failed delete is tried again", Controller: "in the next pass", Want: "refused deletions rest, longer each time, and are reported",
 			Tests: []string{"internal/plan TestOtherRows", "test/temporal TestDeleteVersion"}, Why: "each try that is refused costs a commit"},
 		{Scenario: "nothing changed", Controller: "no status write", Want: "no commit", Tests: []string{"internal/plan TestSteadyIsQuiet", "test/e2e TestIdle"}},
-		{Scenario: "Kubernetes events", Controller: "a warning event for each failure, none for success", Want: "a commit for each transition, with its reasons", Tests: []string{"internal/reconcile TestMessage"},
+		{Scenario: "Kubernetes events", Controller: "a warning event for each failure, none for success", Want: "a commit for each transition, with its reasons", Tests: []string{"internal/compose TestMessage"},
 			Why: "history is in Git, of what went well too"},
 		{Scenario: "killed in between", Controller: "no test", Want: "killed before and after each write, the next run ends in the right state", Tests: []string{"test/e2e TestKilledAtEveryWrite"},
 			Why: "each write is decided on what is there"},
