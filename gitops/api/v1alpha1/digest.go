@@ -162,9 +162,6 @@ func (left leaving) append(b []byte, s *shape, v reflect.Value) []byte {
 	case formObject:
 		return left.appendFields(b, s, v)
 	case formMap:
-		if texts, ok := v.Interface().(map[string]string); ok {
-			return appendTexts(b, texts)
-		}
 		b = append(b, '{')
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(x, y reflect.Value) int { return strings.Compare(x.String(), y.String()) })
@@ -190,18 +187,6 @@ func (left leaving) append(b []byte, s *shape, v reflect.Value) []byte {
 	default:
 		return appendValue(b, v)
 	}
-}
-
-func appendTexts(b []byte, texts map[string]string) []byte {
-	b = append(b, '{')
-	for i, key := range slices.Sorted(maps.Keys(texts)) {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(appendString(b, key), ':')
-		b = appendString(b, texts[key])
-	}
-	return append(b, '}')
 }
 
 func (left leaving) appendFields(b []byte, s *shape, v reflect.Value) []byte {
