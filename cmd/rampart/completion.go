@@ -47,10 +47,10 @@ var (
 	// freeFlags take a text that a completion cannot know.
 	freeFlags = []string{"action", "allowed-namespaces", "allowed-temporal-addresses",
 		"allowed-temporal-namespaces", "at", "author", "connection", "context", "decision-mask", "deployment",
-		"email", "forge-url", "from", "git-proxy", "git-user", "github-api-url", "github-app-id",
-		"metrics-address", "policy-bundle", "policy-bundle-scope", "prometheus-address", "query", "reason",
-		"repo", "run", "show", "since", "temporal-address", "temporal-namespace", "temporal-tls-server-name",
-		"to", "webhook-address", "webhook-path", "webhook-url"}
+		"email", "forge-url", "from", "git-proxy", "git-user", "github-api-url", "github-app-id", "metrics-address",
+		"policy-bundle", "policy-bundle-scope", "prometheus-address", "query", "reason", "repo", "run", "show",
+		"since", "temporal-address", "temporal-namespace", "temporal-tls-server-name", "to", "webhook-address",
+		"webhook-path", "webhook-url"}
 )
 
 // completeRest registers the completion of flags that their commands leave open.

@@ -109,8 +109,7 @@ func Hint(err error) string {
 			"or pullRequests.onProtectedBranch to Propose, which puts each commit into a pull request"
 	case errors.As(err, &rejected):
 		return "a hook or a limit of the server refused the commit, for the reason that it gives; a branch of the " +
-			"bot's own (output.branch in " +
-			"rampart.yaml) may be without it"
+			"bot's own (output.branch in rampart.yaml) may be without it"
 	case errors.As(err, &access) && access.Hint == "":
 		switch access.Reason {
 		case git.ReasonUnauthorized, git.ReasonCredentials, git.ReasonForbidden:

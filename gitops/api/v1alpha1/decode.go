@@ -353,8 +353,7 @@ func (f *file) unknownKind(h *header) {
 		p.Suggestion = KindWorkerDeployment
 	case h.kind == "TemporalWorkerOwnedResource":
 		p.Message = "TemporalWorkerOwnedResource is an early name that is no longer read; its spec.object is now " +
-			"spec.template, " +
-			"its spec.workerRef is spec.workerDeploymentRef"
+			"spec.template, its spec.workerRef is spec.workerDeploymentRef"
 		p.Suggestion = KindWorkerResourceTemplate
 	case near != "":
 		p.Message, p.Suggestion = "unknown kind "+quote(h.kind), near
