@@ -7,6 +7,7 @@
 package printable
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -57,12 +58,10 @@ func separates(r rune) bool {
 	return unicode.IsSpace(r) || r == '\u2028' || r == '\u2029'
 }
 
-const digits = "0123456789abcdef"
-
 // escape appends a character as an escape.
 func escape(to []byte, r rune) []byte {
-	if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {
-		return escape(escape(to, high), low)
+	for _, half := range utf16.AppendRune(nil, r) {
+		to = fmt.Appendf(to, `\u%04x`, half)
 	}
-	return append(to, '\\', 'u', digits[r>>12&0xf], digits[r>>8&0xf], digits[r>>4&0xf], digits[r&0xf])
+	return to
 }
