@@ -192,15 +192,15 @@ $(GENERATOR):
 
 .PHONY: crds
 crds: $(GENERATOR) ## the custom resource definitions, the schemas and docs/reference.md, made anew from the Go types
-	$(CRDS) paths=./definitions/temporalio output:crd:dir=../install/crds
-	$(CRDS) paths=./definitions/rampartdev output:crd:dir=../install/schemas
+	$(CRDS) paths=./definitions/crds output:crd:dir=../install/crds
+	$(CRDS) paths=./definitions/schemas output:crd:dir=../install/schemas
 	$(TEST) -run '^(TestGenerate|TestReference)$$' ./install/schemas -update
 
 .PHONY: crds-current
 crds-current: $(GENERATOR) # fails if they are not what the types make
 	rm -rf $(BIN)/install
-	$(CRDS) paths=./definitions/temporalio output:crd:dir=../$(BIN)/install/crds
-	$(CRDS) paths=./definitions/rampartdev output:crd:dir=../$(BIN)/install/schemas
+	$(CRDS) paths=./definitions/crds output:crd:dir=../$(BIN)/install/crds
+	$(CRDS) paths=./definitions/schemas output:crd:dir=../$(BIN)/install/schemas
 	@for f in install/crds/*.yaml install/schemas/*.yaml; do diff -u $$f $(BIN)/$$f || { echo "$$f is not what the types make: make crds"; exit 1; }; done
 
 # The Kubernetes and the Flux that tests run: once, six minutes. They are of one module, so that what they share is compiled once.

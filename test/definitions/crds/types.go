@@ -1,10 +1,10 @@
-// Package temporalio has the objects that reach a cluster as controller-gen wants them. make crds makes the custom
+// Package crds has the objects that reach a cluster as controller-gen wants them. make crds makes the custom
 // resource definitions of install/crds from them. They have no status subresource: what applies Git applies the status
 // too.
 //
 // +groupName=temporal.io
 // +versionName=v1alpha1
-package temporalio
+package crds
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -1,9 +1,9 @@
-// Package rampartdev has the objects that never reach a cluster as controller-gen wants them. make crds makes the
+// Package schemas has the objects that never reach a cluster as controller-gen wants them. make crds makes the
 // definitions from them that the JSON Schemas of install/schemas are made of.
 //
 // +groupName=rampart.dev
 // +versionName=v1alpha1
-package rampartdev
+package schemas
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
