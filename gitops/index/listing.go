@@ -88,6 +88,14 @@ func (w walk) into(name string) walk {
 	return w
 }
 
+// same is what was there before, if it is still as it was; else nil.
+func (w walk) same(hash string) *listing {
+	if w.was == nil || hash == "" || w.was.hash != hash {
+		return nil
+	}
+	return w.was
+}
+
 // fits has a bit for each glob that a path fits. The globs are valid: they are constants, or were read from a
 // configuration that was checked.
 func (w walk) fits(name string) uint64 {
@@ -119,8 +127,8 @@ func below(t tree.Tree, dir, hash string, walk walk) (*listing, error) {
 	if err := walk.budget.Enter(dir); err != nil {
 		return nil, err
 	}
-	if walk.was != nil && hash != "" && walk.was.hash == hash {
-		return walk.was, nil
+	if same := walk.same(hash); same != nil {
+		return same, nil
 	}
 	entries, err := t.List(dir, hash)
 	if err != nil {
@@ -162,7 +170,11 @@ func foldersOf(t tree.Tree, dir string, entries []tree.Entry, walk walk) ([]*lis
 		if e.Kind != tree.IsFolder || slices.Contains(walk.leaveOut, name) {
 			continue
 		}
-		list := func() { subs[i], errs[i] = below(t, name, e.Hash, walk.into(e.Name)) }
+		into := walk.into(e.Name)
+		if subs[i] = into.same(e.Hash); subs[i] != nil {
+			continue
+		}
+		list := func() { subs[i], errs[i] = below(t, name, e.Hash, into) }
 		select {
 		case walk.spare <- struct{}{}:
 			others.Go(func() {

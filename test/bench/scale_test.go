@@ -376,7 +376,7 @@ func (s *scale) withoutMirror(remembered bool) {
 		what += ", " + server
 		row := s.table.row(what+", 1 changed", targets...)
 		peak := int64(0)
-		defer func() { s.table.note("memory, "+what, megabytes(peak)+" peak", memoryMost(peak, 700<<20)) }()
+		defer func() { s.table.note("memory, "+what, megabytes(peak)+" peak") }()
 		for range s.rounds(3) {
 			cache := s.TempDir()
 			if remembered {
