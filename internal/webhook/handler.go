@@ -145,22 +145,14 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) (claim, []byte, *
 	if check.hopeless() {
 		return claim{}, nil, unproven(errors.New("no proof by any secret"))
 	}
-	whole := http.MaxBytesReader(w, r.Body, MaxBody)
-	var start bytes.Buffer
-	_, err = start.ReadFrom(io.TeeReader(io.LimitReader(whole, kept+1), check))
-	if err == nil {
-		_, err = io.Copy(check, whole)
-	}
-	if err != nil {
+	var start head
+	if _, err := io.Copy(io.MultiWriter(check, &start), http.MaxBytesReader(w, r.Body, MaxBody)); err != nil {
 		return claim{}, nil, cut(err)
 	}
 	if !check.proven() {
 		return claim{}, nil, unproven(errors.New("the signature is wrong"))
 	}
-	if start.Len() > kept {
-		start.Reset()
-	}
-	return claimed, start.Bytes(), nil
+	return claimed, start.all(), nil
 }
 
 // cut says why a body ended before its end.
@@ -205,3 +197,26 @@ func answer(w http.ResponseWriter, status int, text string) {
 
 // clip shortens what a sender says, for the log.
 func clip(s string) string { return s[:min(len(s), 100)] }
+
+// head keeps what is written to it, up to a bound.
+type head struct {
+	text bytes.Buffer
+	more bool
+}
+
+// Write keeps a part of the body if there is room.
+func (h *head) Write(p []byte) (int, error) {
+	h.more = h.more || h.text.Len()+len(p) > kept
+	if !h.more {
+		h.text.Write(p)
+	}
+	return len(p), nil
+}
+
+// all is what was written, nothing if it was too much.
+func (h *head) all() []byte {
+	if h.more {
+		return nil
+	}
+	return h.text.Bytes()
+}
