@@ -154,11 +154,17 @@ func TestPushIsCutInTheMiddle(t *testing.T) {
 // settle waits until no server works on the repository any more: one whose client is gone may still move the branch.
 func settle(t *testing.T, r *gittest.Repo) {
 	t.Helper()
+	gone(t, "receive-pack", r.Dir)
+}
+
+// gone waits until no process has all these words in its command line.
+func gone(t *testing.T, words ...string) {
+	t.Helper()
 	require.Eventually(t, func() bool {
 		commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
 		require.NoError(t, err)
 		for _, name := range commands {
-			if data, err := os.ReadFile(name); err == nil && containsAll(string(data), "receive-pack", r.Dir) {
+			if data, err := os.ReadFile(name); err == nil && containsAll(string(data), words...) {
 				return false
 			}
 		}

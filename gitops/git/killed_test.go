@@ -68,7 +68,8 @@ func TestKilledAtRandomTimes(t *testing.T) {
 		require.ErrorAs(t, err, &exit)
 		require.Equal(t, -1, exit.ExitCode(), "it was killed and did not fail: %s", out.String())
 		settle(t, r)
-		if round%3 == 0 { // somebody else pushes, too
+		gone(t, "^TestPusher$") // a git that it was about to start has its lock until it runs
+		if round%3 == 0 {       // somebody else pushes, too
 			r.Commit(gittest.Commit{Write: map[string]string{fmt.Sprintf("f/theirs-%d", round): "x"}})
 		}
 	}
