@@ -3,14 +3,13 @@ package policies
 import (
 	"encoding/xml"
 	"errors"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/printable"
-	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 )
 
@@ -150,11 +149,18 @@ func writeJUnit(name string, o testOutcome) (err error) {
 	if err != nil {
 		return err
 	}
-	set := cmdutil.NewFileSet()
-	defer func() { err = errors.Join(err, set.Close()) }()
-	file := rollout.TextFile{Path: filepath.Base(name), Text: xml.Header + string(body) + "\n"}
-	if _, _, err := set.Add(filepath.Dir(name), []rollout.TextFile{file}, true); err != nil {
+	f, err := os.CreateTemp(filepath.Dir(name), ".rampart-junit-*")
+	if err != nil {
 		return err
 	}
-	return set.Write()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.WriteString(xml.Header + string(body) + "\n")
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
 }
