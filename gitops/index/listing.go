@@ -2,10 +2,8 @@ package index
 
 import (
 	"path"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -77,8 +75,6 @@ type walk struct {
 	// folders says that a glob which fits a folder fits the file that makes it one to be built.
 	folders bool
 	budget  *tree.Budget
-	// spare is full while all cores list folders; nil: one goroutine lists them all.
-	spare chan struct{}
 }
 
 func (w walk) into(name string) walk {
@@ -86,14 +82,6 @@ func (w walk) into(name string) walk {
 		w.was = w.was.below[name]
 	}
 	return w
-}
-
-// same is what was there before, if it is still as it was; else nil.
-func (w walk) same(hash string) *listing {
-	if w.was == nil || hash == "" || w.was.hash != hash {
-		return nil
-	}
-	return w.was
 }
 
 // fits has a bit for each glob that a path fits. The globs are valid: they are constants, or were read from a
@@ -127,14 +115,10 @@ func below(t tree.Tree, dir, hash string, walk walk) (*listing, error) {
 	if err := walk.budget.Enter(dir); err != nil {
 		return nil, err
 	}
-	if same := walk.same(hash); same != nil {
-		return same, nil
+	if walk.was != nil && hash != "" && walk.was.hash == hash {
+		return walk.was, nil
 	}
 	entries, err := t.List(dir, hash)
-	if err != nil {
-		return nil, err
-	}
-	subs, err := foldersOf(t, dir, entries, walk)
 	if err != nil {
 		return nil, err
 	}
@@ -142,55 +126,27 @@ func below(t tree.Tree, dir, hash string, walk walk) (*listing, error) {
 	if walk.was != nil {
 		now.files = make([]*found, 0, len(walk.was.files)+1)
 	}
-	for i, e := range entries {
-		switch name := tree.Join(dir, e.Name); {
-		case subs[i] != nil:
-			now.addBelow(e.Name, subs[i])
+	for _, e := range entries {
+		name := tree.Join(dir, e.Name)
+		if err := walk.budget.Count(dir, e.Name); err != nil {
+			return nil, err
+		}
+		switch {
 		case e.Kind == tree.IsFile:
 			now.addFile(name, e.Hash, walk)
 		case e.Kind == tree.IsOther:
 			now.links = append(now.links, name)
 		case e.Kind == tree.IsStray:
 			now.strays = append(now.strays, entryIn{dir, e.Name})
+		case e.Kind == tree.IsFolder && !slices.Contains(walk.leaveOut, name):
+			err = now.addBelow(t, name, e, walk)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	now.files = slices.Clip(now.files)
 	return now, nil
-}
-
-// foldersOf lists the folders among entries, each in its place: nil stands for files, and for folders to leave out.
-func foldersOf(t tree.Tree, dir string, entries []tree.Entry, walk walk) ([]*listing, error) {
-	subs, errs := make([]*listing, len(entries)), make([]error, len(entries))
-	var others sync.WaitGroup
-	for i, e := range entries {
-		name := tree.Join(dir, e.Name)
-		if errs[i] = walk.budget.Count(dir, e.Name); errs[i] != nil {
-			break
-		}
-		if e.Kind != tree.IsFolder || slices.Contains(walk.leaveOut, name) {
-			continue
-		}
-		into := walk.into(e.Name)
-		if subs[i] = into.same(e.Hash); subs[i] != nil {
-			continue
-		}
-		list := func() { subs[i], errs[i] = below(t, name, e.Hash, into) }
-		select {
-		case walk.spare <- struct{}{}:
-			others.Go(func() {
-				list()
-				<-walk.spare
-			})
-		default:
-			list()
-		}
-	}
-	others.Wait()
-	at := slices.IndexFunc(errs, func(err error) bool { return err != nil })
-	if at >= 0 {
-		return nil, errs[at]
-	}
-	return subs, nil
 }
 
 func (l *listing) addFile(name, hash string, walk walk) {
@@ -209,14 +165,19 @@ func (l *listing) addFile(name, hash string, walk walk) {
 	l.fits |= fits
 }
 
-func (l *listing) addBelow(name string, sub *listing) {
+func (l *listing) addBelow(t tree.Tree, name string, e tree.Entry, walk walk) error {
+	sub, err := below(t, name, e.Hash, walk.into(e.Name))
+	if err != nil {
+		return err
+	}
 	l.add(sub.files, sub.sorted)
 	l.fits |= sub.fits
 	l.links, l.strays = append(l.links, sub.links...), append(l.strays, sub.strays...)
 	if l.below == nil {
 		l.below = map[string]*listing{}
 	}
-	l.below[name] = sub
+	l.below[e.Name] = sub
+	return nil
 }
 
 // matching is what fits globs.
@@ -309,11 +270,8 @@ func (r *Reader) listed(t tree.Tree, g globsIn, leaveOut []string) (*listing, er
 		}
 	}
 	key := g.key(leaveOut)
-	by := walk{was: r.dirs[key], globs: g.globs, leaveOut: leaveOut, folders: g.folders, budget: tree.NewBudget()}
-	if r.briefs != nil {
-		by.spare = make(chan struct{}, runtime.GOMAXPROCS(0)-1)
-	}
-	all, err := below(t, g.base, dir.Hash, by)
+	all, err := below(t, g.base, dir.Hash, walk{was: r.dirs[key], globs: g.globs, leaveOut: leaveOut,
+		folders: g.folders, budget: tree.NewBudget()})
 	if err != nil {
 		return nil, err
 	}

@@ -69,8 +69,7 @@ func (r *Reader) Use(options ...Option) {
 	}
 }
 
-// InBrief has the Reader survey: what was decoded before is not decoded again, and not kept either. Several goroutines
-// read its trees at once.
+// InBrief has the Reader survey: what was decoded before is not decoded again, and not kept either.
 func (r *Reader) InBrief() *Reader {
 	r.briefs = &briefs{}
 	return r
