@@ -51,7 +51,8 @@ func TestFlux(t *testing.T) {
 	d.say("  while it ramps, the Kustomization waits")
 	d.busy(func() { d.summary("flaky v2 False RolledBack") })
 	require.Equal(t, []string{"ramp flaky 50", "ramp none"}, d.ns.RoutingChanges("payments/checkout")[3:])
-	require.Regexp(t, `activity_errors is (0\.\d+|1), more than 0\.1`, d.barred()) // 1 before the first retry
+	// 1 before the first retry. From few samples more: rate extrapolates each of the two counters on its own.
+	require.Regexp(t, `activity_errors is (0\.\d+|1(\.\d+)?), more than 0\.1`, d.barred())
 	d.sayCommits()
 	d.say("  its gate passed, and in the ramp Prometheus turned it back: %s", d.barred())
 
