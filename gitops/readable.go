@@ -32,17 +32,17 @@ type unreadableRecord struct {
 	branch     string
 }
 
-// withLastReadable gives the records of a world that cannot be read what history has of them last. Where it cannot be
+// withLastReadable gives all records of a world that cannot be read what history has of them last. Where it cannot be
 // found out, they have none: nothing of these worker deployments moves then.
-func (r *Repository) withLastReadable(ctx context.Context, world rollout.World) rollout.World {
-	all := r.unreadableRecords(world)
-	if len(all) == 0 {
+func (r *Repository) withLastReadable(ctx context.Context, world rollout.World,
+	unreadable []unreadableRecord) rollout.World {
+	if len(unreadable) == 0 {
 		r.readable = nil
 		return world
 	}
 	before := r.readable
 	r.readable = map[recordKey]earlier{}
-	left := slices.DeleteFunc(slices.Clone(all), func(u unreadableRecord) bool {
+	left := slices.DeleteFunc(slices.Clone(unreadable), func(u unreadableRecord) bool {
 		was, known := before[u.key]
 		if known {
 			r.readable[u.key] = was
@@ -53,7 +53,7 @@ func (r *Repository) withLastReadable(ctx context.Context, world rollout.World) 
 		r.lookForReadable(ctx, left)
 	}
 	world.Environments = slices.Clone(world.Environments)
-	for _, u := range all {
+	for _, u := range unreadable {
 		if routing := r.readable[u.key].routing; routing != nil {
 			u.fill(&world.Environments[u.env], routing)
 		}

@@ -100,6 +100,8 @@ type reading struct {
 	reader *index.Reader
 	last   *rollout.World
 	tips   map[string]git.Tip
+	// unreadable are the records of the world that cannot be read.
+	unreadable []unreadableRecord
 	// anew says that the next one is made although nothing moved.
 	anew bool
 	// buildAgain is when folders are built again that took too much; zero: there are none.
@@ -165,7 +167,7 @@ func (r *Repository) readAs(ctx context.Context, as *reading) (rollout.World, er
 	world, err := r.read(ctx, as)
 	r.away = err != nil
 	if err == nil {
-		world = r.withLastReadable(ctx, world)
+		world = r.withLastReadable(ctx, world, as.unreadable)
 	}
 	return world, err
 }
@@ -211,7 +213,7 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 	if err != nil {
 		return rollout.World{}, r.mirror.Needed(err)
 	}
-	as.last, as.tips, r.lastTips = &world, tips, tips
+	as.last, as.tips, as.unreadable, r.lastTips = &world, tips, r.unreadableRecords(world), tips
 	if as.buildAgain.IsZero() && as.reader.Unbuilt() {
 		as.buildAgain = r.cfg.Now().Add(buildPause)
 	}

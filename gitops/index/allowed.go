@@ -142,6 +142,9 @@ func (e *environment) foreign(n rollout.Name, record *recordAt) string {
 // withoutForeign leaves out worker deployments that are not the environment's. Nothing of them is read, asked about or
 // written.
 func (e *environment) withoutForeign(all []deploymentAt) []deploymentAt {
+	if a := e.options.allowed; len(a.Namespaces)+len(a.TemporalNamespaces)+len(a.TemporalAddresses) == 0 {
+		return all
+	}
 	return slices.DeleteFunc(all, func(d deploymentAt) bool {
 		record := d.record
 		if record == nil {

@@ -145,12 +145,15 @@ func briefOf(r *rollout.Record, of rollout.Name) recordBrief {
 // survey says what is known of worker deployments, and reads all about those where that is not enough.
 func (e *environment) survey(all []deploymentAt) error {
 	out := make([]*rollout.Known, len(all))
+	cores.Each(len(all), func(i int) { out[i] = e.inBrief(&all[i]) })
 	var full []int
-	for i := range all {
-		if known, ok := e.inBrief(&all[i]); ok {
-			out[i] = &known
-		} else {
-			full = append(full, i)
+	for i, known := range out {
+		if known != nil {
+			continue
+		}
+		full = append(full, i)
+		if e.soonInBrief(&all[i]) {
+			e.briefs.full++
 		}
 	}
 	if err := e.bringFor(all, full); err != nil {
@@ -178,32 +181,44 @@ func (e *environment) survey(all []deploymentAt) error {
 	return nil
 }
 
-// inBrief says what is known of a worker deployment, if that is enough. What a template says depends on the record.
-func (e *environment) inBrief(d *deploymentAt) (rollout.Known, bool) {
-	if len(d.specs) != 1 || d.record == nil || e.resources.concern(d.name) {
-		return rollout.Known{}, false
+// inBrief says what is known of a worker deployment; nil: that is not enough. What a template says depends on the
+// record.
+func (e *environment) inBrief(d *deploymentAt) *rollout.Known {
+	if !e.plain(d) || !d.record.brief || d.specs[0].brief == nil {
+		return nil
 	}
 	at, r := d.specs[0], d.record
-	if !r.brief || at.brief == nil {
-		if (r.brief || r.noted) && (at.brief != nil || at.noted) {
-			e.briefs.full++ // the next survey knows it in brief
-		}
-		return rollout.Known{}, false
-	}
 	if r.says.SpecPath != at.file.path && e.stays(r.says.SpecPath) {
-		return rollout.Known{}, false
+		return nil
 	}
 	if _, refused := e.refused[connectionKey(at.brief.Connection, d.name.Namespace)]; refused {
-		return rollout.Known{}, false // what is wrong with it has to be said
+		return nil // what is wrong with it has to be said
 	}
-	known := rollout.Known{Deployment: d.name, SpecPath: at.file.path, SpecBlob: at.file.hash, Dir: r.Dir, Tree: r.Tree,
+	known := &rollout.Known{Deployment: d.name, SpecPath: at.file.path, SpecBlob: at.file.hash, Dir: r.Dir, Tree: r.Tree,
 		Released: r.says.Released}
 	var ok bool
 	known.Connection, known.ConnectionPath, ok = e.connectionInBrief(at.brief.Connection, d.name.Namespace, &r.says)
 	if last := r.says.Connection; ok && last != at.brief.Connection {
 		known.LastConnection, _, ok = e.connectionInBrief(last, d.name.Namespace, &r.says)
 	}
-	return known, ok
+	if !ok {
+		return nil
+	}
+	return known
+}
+
+// plain reports whether a worker deployment has one spec, a record and no templates, as can be said in brief.
+func (e *environment) plain(d *deploymentAt) bool {
+	return len(d.specs) == 1 && d.record != nil && !e.resources.concern(d.name)
+}
+
+// soonInBrief reports whether the next survey knows in brief a worker deployment that this one does not.
+func (e *environment) soonInBrief(d *deploymentAt) bool {
+	if !e.plain(d) {
+		return false
+	}
+	at, r := d.specs[0], d.record
+	return (r.noted || at.noted) && (r.brief || r.noted) && (at.brief != nil || at.noted)
 }
 
 // brief gives the snapshot of what is known.

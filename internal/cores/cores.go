@@ -7,14 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// Each does n things, by their index from 0, and returns when all are done.
+// Each does n things, by their index from 0, and returns when all are done. A core takes some at a time: of few things
+// one, of many so many that taking them costs nothing.
 func Each(n int, do func(i int)) {
-	var next atomic.Int64
+	var taken atomic.Int64
 	var group sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), n) {
+	cores := min(runtime.GOMAXPROCS(0), n)
+	some := 1 + n/(64*max(cores, 1))
+	for range cores {
 		group.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				do(i)
+			for end := int(taken.Add(int64(some))); end-some < n; end = int(taken.Add(int64(some))) {
+				for i := end - some; i < min(end, n); i++ {
+					do(i)
+				}
 			}
 		})
 	}

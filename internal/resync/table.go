@@ -152,7 +152,7 @@ func (w *Walk) row(k *rollout.Known) *Row {
 		w.before = w.before[1:]
 	}
 	var r *Row
-	if len(w.before) > 0 && w.before[0].known == k {
+	if len(w.before) > 0 && (w.before[0].known == k || w.before[0].known.Deployment == k.Deployment) {
 		r = w.before[0]
 	} else {
 		r = w.table.rows[Key{Env: w.env, Name: k.Deployment}]

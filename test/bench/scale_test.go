@@ -254,7 +254,7 @@ func (s *scale) warm() {
 	follow := n.follow(s.git.Tip("main"))
 
 	idle := s.table.row("no change", wallRatio(0.3), cpuScaled(2*time.Millisecond, nativeAsk))
-	for range s.rounds(11) {
+	for range s.rounds(51) {
 		a := b.cycle()
 		require.Empty(s, a.Commits)
 		require.Zero(s, a.Described)
@@ -263,7 +263,7 @@ func (s *scale) warm() {
 		}))
 	}
 	for _, k := range []int{1, max(s.fleet.Deployments/10, 2)} {
-		targets, rounds := []target{wallRatio(0.5), cpuScaled(15*time.Millisecond, nativeChange)}, 11
+		targets, rounds := []target{wallRatio(0.5), cpuScaled(15*time.Millisecond, nativeChange)}, 21
 		if k > 1 {
 			targets, rounds = targets[:1], 3
 		}
