@@ -22,14 +22,6 @@ type judgement struct {
 	engine *Engine
 	// held are findings about all.
 	held []rollout.Finding
-	// slow are packages that used up what they may use, and what they used up: what is beside the library in them is
-	// not asked again in this call.
-	slow map[slowKey]string
-}
-
-type slowKey struct {
-	book *rulebook
-	pkg  string
 }
 
 // results are the rule sets of a package that are defined, and what could not be evaluated.
@@ -47,17 +39,11 @@ func (j *judgement) ask(b *rulebook, pkg string, input ast.Value) results {
 			Message: "the policies do not compile"}}}
 	}
 	out := results{sets: make(map[string]reading, len(p.sets))}
-	key := slowKey{b, pkg}
-	if j.slow[key] == "" {
-		if why := b.quarantine.excluded(pkg); why != "" {
-			j.slow[key] = why
-		}
-	}
-	if j.slow[key] != "" {
-		out.fail(rollout.Finding{Package: pkg, Rule: "policy.timeout", Effect: rollout.HoldEffect, Message: j.slow[key],
+	if why := b.quarantine.excluded(pkg); why != "" {
+		out.fail(rollout.Finding{Package: pkg, Rule: "policy.timeout", Effect: rollout.HoldEffect, Message: why,
 			Location: p.foreign})
 	} else {
-		err := j.together(&key, p, out.sets, input)
+		err := j.together(b, p, out.sets, input)
 		if err == nil {
 			return out
 		}
@@ -66,16 +52,16 @@ func (j *judgement) ask(b *rulebook, pkg string, input ast.Value) results {
 	}
 	for _, set := range parse.Contract()[pkg] {
 		if _, ok := p.sets[set.Name]; ok {
-			j.one(b, slowSet{key, set.Name}, input, &out)
+			j.one(b, ruleSet{pkg, set.Name}, input, &out)
 		}
 	}
 	return out
 }
 
 // together asks for all rule sets of a package.
-func (j *judgement) together(key *slowKey, p *prepared, sets map[string]reading, input ast.Value) error {
+func (j *judgement) together(b *rulebook, p *prepared, sets map[string]reading, input ast.Value) error {
 	if len(p.whole.sets) > 0 {
-		readings, err := j.run(key, p.whole, input)
+		readings, err := j.run(b, p.whole, input)
 		if err != nil {
 			return err
 		}
@@ -84,7 +70,7 @@ func (j *judgement) together(key *slowKey, p *prepared, sets map[string]reading,
 		}
 	}
 	for _, name := range p.apart {
-		readings, err := j.run(key, p.sets[name], input)
+		readings, err := j.run(b, p.sets[name], input)
 		switch {
 		case errors.Is(err, errUndefined):
 		case err != nil:
@@ -96,16 +82,13 @@ func (j *judgement) together(key *slowKey, p *prepared, sets map[string]reading,
 	return nil
 }
 
-// slowSet is one rule set of a package of a book.
-type slowSet struct {
-	slowKey
-	set string
-}
+// ruleSet names one rule set of a package.
+type ruleSet struct{ pkg, set string }
 
-// one asks for one rule set, and the library alone where that fails.
-func (j *judgement) one(b *rulebook, of slowSet, input ast.Value, out *results) {
-	if j.slow[of.slowKey] == "" {
-		readings, err := j.run(&of.slowKey, b.all.packages[of.pkg].sets[of.set], input)
+// one asks for one rule set, and the library alone where that fails or the package is not asked now.
+func (j *judgement) one(b *rulebook, of ruleSet, input ast.Value, out *results) {
+	if b.quarantine.excluded(of.pkg) == "" {
+		readings, err := j.run(b, b.all.packages[of.pkg].sets[of.set], input)
 		if err == nil {
 			out.sets[of.set] = readings[0]
 		}
@@ -130,13 +113,13 @@ func (j *judgement) one(b *rulebook, of slowSet, input ast.Value, out *results) 
 }
 
 // run asks the policies of a book.
-func (j *judgement) run(key *slowKey, q query, input ast.Value) ([]reading, error) {
-	if key.book.foreign {
+func (j *judgement) run(b *rulebook, q query, input ast.Value) ([]reading, error) {
+	if b.foreign {
 		start := time.Now()
-		defer func() { key.book.quarantine.charge(key.pkg, time.Since(start)) }()
-		defer j.engine.watch(key.book, key.pkg, j.engine.bounds.Timeout)()
+		defer func() { b.quarantine.charge(q.pkg, time.Since(start)) }()
+		defer j.engine.watch(b, q.pkg, j.engine.bounds.Timeout)()
 	}
-	return key.book.all.run(q, j.question(input))
+	return b.all.run(q, j.question(input))
 }
 
 func (j *judgement) question(input ast.Value) question {
@@ -166,7 +149,6 @@ func (j *judgement) failure(b *rulebook, pkg string, err error) rollout.Finding 
 	case errors.As(err, &spent):
 		f.Rule, f.Message = "policy.timeout", fmt.Sprintf("the policies of %s %s", pkg, string(spent))
 		f.Location = b.all.packages[pkg].foreign
-		j.slow[slowKey{b, pkg}] = f.Message
 		b.quarantine.exclude(pkg, f.Message)
 		return f
 	case errors.As(err, &fell):

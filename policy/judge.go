@@ -54,7 +54,7 @@ func (e *Engine) JudgeSpec(ctx context.Context, s rollout.Snapshot) rollout.Verd
 }
 
 func (e *Engine) judgement(ctx context.Context, d *Document, held []rollout.Finding) *judgement {
-	return &judgement{ctx: ctx, Document: d, engine: e, held: slices.Concat(e.broken, held), slow: map[slowKey]string{}}
+	return &judgement{ctx: ctx, Document: d, engine: e, held: slices.Concat(e.broken, held)}
 }
 
 func (j *judgement) verdicts() rollout.Verdicts {
