@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -101,46 +102,29 @@ func policyBacktest(ctx context.Context, a *cmdutil.App, names []string, f backt
 // run judges all decisions that are wanted. It holds as many as are judged at a time. Reading may take for ever, as
 // from a pipe: when ctx ends it is left to itself.
 func (b *backtest) run(ctx context.Context, source cmdutil.DecisionSource, filter auditlog.Filter) error {
-	type read struct {
-		auditlog.Decision
-		err error
-	}
-	group, working := errgroup.WithContext(ctx) // ended when the work is done, too
-	queue := make(chan read)
+	done := make(chan error, 1)
 	go func() {
-		defer close(queue)
+		group, working := errgroup.WithContext(ctx)
+		group.SetLimit(runtime.GOMAXPROCS(0))
 		for d, err := range source.Decisions(working, filter) {
-			select {
-			case queue <- read{d, err}:
-			case <-working.Done():
-				return
+			group.Go(func() error {
+				if err != nil {
+					return err
+				}
+				return b.one(working, d)
+			})
+			if working.Err() != nil {
+				break
 			}
 		}
+		done <- group.Wait()
 	}()
-	for range runtime.GOMAXPROCS(0) {
-		group.Go(func() error {
-			for {
-				select {
-				case <-working.Done():
-					return working.Err()
-				case r, ok := <-queue:
-					if !ok {
-						return nil
-					}
-					if r.err != nil {
-						return r.err
-					}
-					if err := b.one(working, r.Decision); err != nil {
-						return err
-					}
-				}
-			}
-		})
+	select {
+	case err := <-done:
+		return cmp.Or(err, ctx.Err())
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	return ctx.Err()
 }
 
 // one judges a decision again, if it is wanted.
