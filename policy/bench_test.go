@@ -128,8 +128,8 @@ func plainAsks(b *testing.B, cfg Config, p rollout.Proposal) []plainAsk {
 		}
 		parsed = append(parsed, p)
 	}
-	compiler, err := compileModules(parsed, loaded) // with OPA's own builtins
-	if err != nil {
+	compiler := parse.NewCompiler(loaded)
+	if err := parse.Compile(compiler, parsed); err != nil {
 		b.Fatal(err)
 	}
 	store := inmem.NewFromObjectWithOpts(loaded, inmem.OptReturnASTValuesOnRead(true))

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 
@@ -82,7 +81,8 @@ func newRulebook(cfg bookConfig) *rulebook {
 	if len(s.parsed) > 0 {
 		alone := &rulebook{ours: b.ours}
 		b.library = sync.OnceValue(func() *policies {
-			c, _ := compileModules(own, nil) // its errors are among those of all
+			c := parse.NewCompiler(nil)
+			_ = parse.Compile(c, own) // its errors are among those of all
 			return alone.prepare(c, documents)
 		})
 	}
@@ -164,7 +164,8 @@ func (s *source) parseOwn(m parse.Module) {
 func (s *source) compile(own []*ast.Module, data map[string]any) *ast.Compiler {
 	rest := slices.Clone(s.parsed)
 	for {
-		c, err := compileModules(slices.Concat(own, rest), data)
+		c := parse.NewCompiler(data)
+		err := parse.Compile(c, slices.Concat(own, rest))
 		if err == nil || len(rest) == 0 {
 			s.book.addErrors("library", err)
 			return c
@@ -177,7 +178,7 @@ func (s *source) compile(own []*ast.Module, data map[string]any) *ast.Compiler {
 		}
 		// The errors name the library only: one of the modules is at odds with it.
 		rest = slices.DeleteFunc(kept, func(m *ast.Module) bool {
-			_, err := compileModules(append(slices.Clone(own), m), data)
+			err := parse.Compile(parse.NewCompiler(data), append(slices.Clone(own), m))
 			for _, p := range parse.ProblemsOf(m.Package.Location.File, err) {
 				s.book.add(parse.Problem{Path: m.Package.Location.File, Line: m.Package.Location.Row,
 					Message: p.Error()})
@@ -196,20 +197,4 @@ func names(err error, m *ast.Module) bool {
 	return slices.ContainsFunc(parse.ProblemsOf("", err), func(p parse.Problem) bool {
 		return p.Path == m.Package.Location.File
 	})
-}
-
-func compileModules(modules []*ast.Module, data map[string]any) (c *ast.Compiler, err error) {
-	defer parse.Recovered(&err)
-	set := make(map[string]*ast.Module, len(modules))
-	for i, m := range modules {
-		set[fmt.Sprintf("%04d", i)] = m
-	}
-	c = ast.NewCompiler().WithCapabilities(parse.Capabilities()).WithDefaultRegoVersion(ast.RegoV1).
-		SetErrorLimit(parse.MaxProblems).WithPathConflictsCheck(func(path []string) (bool, error) {
-		return parse.HasPath(data, path), nil
-	})
-	if c.Compile(set); c.Failed() {
-		return c, c.Errors
-	}
-	return c, nil
 }

@@ -233,10 +233,8 @@ func unindented(text string) string {
 }
 
 func newRunner(store storage.Store, modules map[string]*ast.Module) *tester.Runner {
-	compiler := ast.NewCompiler().WithCapabilities(parse.Capabilities()).WithDefaultRegoVersion(ast.RegoV1).
-		SetErrorLimit(parse.MaxProblems)
-	return tester.NewRunner().SetParallel(1).SetDefaultRegoVersion(ast.RegoV1).SetCompiler(compiler).SetStore(store).
-		SetModules(modules).RaiseBuiltinErrors(true)
+	return tester.NewRunner().SetParallel(1).SetDefaultRegoVersion(ast.RegoV1).SetCompiler(parse.NewCompiler(nil)).
+		SetStore(store).SetModules(modules).RaiseBuiltinErrors(true)
 }
 
 func testResult(r *tester.Result) TestResult {

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -172,7 +173,8 @@ func (c *checker) compile() *ast.Compiler {
 	schemas.Put(ast.SchemaRootRef, c.document.Raw)
 	tests := c.tests
 	for {
-		compiler, err := tryCompile(schemas, slices.Concat(c.library, c.typed(), tests), c.data)
+		compiler := parse.NewCompiler(c.data).WithSchemas(schemas)
+		err := beyondTypes(parse.Compile(compiler, slices.Concat(c.library, c.typed(), tests)))
 		if err == nil {
 			return compiler
 		}
@@ -194,31 +196,20 @@ func (c *checker) compile() *ast.Compiler {
 	}
 }
 
-// tryCompile gives an error for what is wrong beyond types.
-func tryCompile(schemas *ast.SchemaSet, modules []*ast.Module,
-	data map[string]any) (compiler *ast.Compiler, err error) {
-	defer parse.Recovered(&err)
-	set := make(map[string]*ast.Module, len(modules))
-	for i, m := range modules {
-		set[fmt.Sprintf("%04d", i)] = m
+// beyondTypes is an error of a compiler without those about types; nil where there is nothing else.
+func beyondTypes(err error) error {
+	var all ast.Errors
+	if !errors.As(err, &all) {
+		return err
 	}
-	compiler = ast.NewCompiler().WithCapabilities(parse.Capabilities()).WithDefaultRegoVersion(ast.RegoV1).
-		SetErrorLimit(parse.MaxProblems).
-		WithSchemas(schemas).WithPathConflictsCheck(func(path []string) (bool, error) {
-		return parse.HasPath(data, path), nil
+	// conflicts and unknown functions are type errors without details
+	other := slices.DeleteFunc(slices.Clone(all), func(e *ast.Error) bool {
+		return e.Code == ast.TypeErr && e.Details != nil
 	})
-	compiler.Compile(set)
-	var other ast.Errors
-	for _, e := range compiler.Errors {
-		// conflicts and unknown functions are type errors without details
-		if e.Code != ast.TypeErr || e.Details == nil {
-			other = append(other, e)
-		}
+	if len(other) == 0 {
+		return nil
 	}
-	if len(other) > 0 {
-		return nil, other
-	}
-	return compiler, nil
+	return other
 }
 
 // isTest reports whether a place is in a file of tests.

@@ -106,8 +106,29 @@ func OnlyTests(m *ast.Module, name string) error {
 	return nil
 }
 
-// HasPath reports whether data has something at a path.
-func HasPath(data map[string]any, path []string) bool {
+// NewCompiler is a compiler of policies, which refuses a rule where data is.
+func NewCompiler(data map[string]any) *ast.Compiler {
+	return ast.NewCompiler().WithCapabilities(Capabilities()).WithDefaultRegoVersion(ast.RegoV1).
+		SetErrorLimit(MaxProblems).WithPathConflictsCheck(func(path []string) (bool, error) {
+		return hasPath(data, path), nil
+	})
+}
+
+// Compile compiles modules. The compiler can be used in part where the error is of type ast.Errors.
+func Compile(c *ast.Compiler, modules []*ast.Module) (err error) {
+	defer Recovered(&err)
+	set := make(map[string]*ast.Module, len(modules))
+	for i, m := range modules {
+		set[fmt.Sprintf("%04d", i)] = m
+	}
+	if c.Compile(set); c.Failed() {
+		return c.Errors
+	}
+	return nil
+}
+
+// hasPath reports whether data has something at a path.
+func hasPath(data map[string]any, path []string) bool {
 	var v any = data
 	for _, key := range path {
 		m, _ := v.(map[string]any)
