@@ -153,7 +153,7 @@ func BenchmarkInput(b *testing.B) {
 	b.ReportAllocs()
 	defer cpu(b)()
 	for b.Loop() {
-		if _, err := newDocument(&s, &p); err != nil {
+		if _, err := NewDocument(s, p); err != nil {
 			b.Fatal(err)
 		}
 	}

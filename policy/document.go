@@ -45,15 +45,11 @@ type matter struct {
 
 // NewDocument makes the document of a proposal. It fails on facts that are no JSON.
 func NewDocument(s rollout.Snapshot, p rollout.Proposal) (*Document, error) {
-	return newDocument(&s, &p)
-}
-
-func newDocument(s *rollout.Snapshot, p *rollout.Proposal) (*Document, error) {
-	d, err := newSpecDocument(s)
+	d, err := NewSpecDocument(s)
 	if err != nil {
 		return nil, err
 	}
-	if d.world, err = input.World(s, p); err != nil {
+	if d.world, err = input.World(&s, &p); err != nil {
 		return nil, err
 	}
 	d.actions = make([]matter, 0, len(p.Actions))
@@ -64,10 +60,8 @@ func newDocument(s *rollout.Snapshot, p *rollout.Proposal) (*Document, error) {
 }
 
 // NewSpecDocument makes a document about a spec alone, without actions. It fails as NewDocument does.
-func NewSpecDocument(s rollout.Snapshot) (*Document, error) { return newSpecDocument(&s) }
-
-func newSpecDocument(s *rollout.Snapshot) (*Document, error) {
-	subject, err := input.Subject(s)
+func NewSpecDocument(s rollout.Snapshot) (*Document, error) {
+	subject, err := input.Subject(&s)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 // ResetRamp, Rollback, a Ramp that lowers and SetAside are always allowed: whatever is found about them is a warning.
 // An action of a kind that no package is asked about gets no verdict, which is a hold.
 func (e *Engine) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
-	d, err := newDocument(&s, &p)
+	d, err := NewDocument(s, p)
 	if err == nil {
 		return e.JudgeDocument(ctx, d)
 	}
@@ -46,7 +46,7 @@ func (e *Engine) JudgeHeld(ctx context.Context, d *Document, held []rollout.Find
 // JudgeSpec says what policy thinks of the snapshot's spec alone. The rules see the spec, its environment and the
 // commit, here and in Judge, so that both say the same.
 func (e *Engine) JudgeSpec(ctx context.Context, s rollout.Snapshot) rollout.Verdict {
-	d, err := newSpecDocument(&s)
+	d, err := NewSpecDocument(s)
 	if err != nil {
 		return conclude(e.with(unreadable(parse.PackageSpec, err)))
 	}

@@ -337,15 +337,11 @@ func planOf(p *rollout.Proposal) ast.Value {
 		target.text("status", string(t.Status))
 		o.put("target", target.value())
 	}
-	actions := make([]*ast.Term, 0, len(p.Actions))
-	for i := range p.Actions {
-		a := newObject()
-		a.text("id", p.Actions[i].ID)
-		a.text("kind", string(p.Actions[i].Kind))
-		a.put("buildID", ast.String(p.Actions[i].BuildID))
-		actions = append(actions, a.term())
-	}
-	o.put("actions", ast.NewArray(actions...))
+	o.put("actions", list(p.Actions, func(o *object, a rollout.Action) {
+		o.text("id", a.ID)
+		o.text("kind", string(a.Kind))
+		o.put("buildID", ast.String(a.BuildID))
+	}))
 	return o.value()
 }
 
@@ -358,18 +354,14 @@ func limitsOf(l rollout.Limits) ast.Value {
 }
 
 func gateOf(s *rollout.Snapshot) ast.Value {
-	runs := make([]*ast.Term, 0, len(s.Observation.Gates))
-	for _, g := range s.Observation.Gates {
-		o := newObject()
+	o := newObject()
+	o.put("runs", list(s.Observation.Gates, func(o *object, g rollout.GateRun) {
 		o.text("workflowID", g.WorkflowID)
 		o.text("taskQueue", g.TaskQueue)
 		o.text("state", string(cmp.Or(g.State, rollout.GateUnread)))
 		o.text("reason", g.Reason)
 		o.time("startedAt", g.StartedAt)
 		o.time("closedAt", g.ClosedAt)
-		runs = append(runs, o.term())
-	}
-	o := newObject()
-	o.put("runs", ast.NewArray(runs...))
+	}))
 	return o.value()
 }

@@ -101,11 +101,7 @@ func versionOf(obs *rollout.Observation, buildID string) *object {
 	o.put("closed", closedOf(v.Closed).value())
 	o.answer("queuesKnown", v.QueuesKnown)
 	if v.QueuesKnown == rollout.Yes {
-		queues := make([]*ast.Term, 0, len(v.Queues))
-		for i := range v.Queues {
-			queues = append(queues, ast.NewTerm(queueOf(obs.At, &v.Queues[i])))
-		}
-		o.put("queues", ast.NewArray(queues...))
+		o.put("queues", list(v.Queues, func(o *object, q rollout.TaskQueue) { putQueue(o, obs.At, &q) }))
 	}
 	return o
 }
@@ -129,8 +125,7 @@ func lastAccess(at, last time.Time) time.Time {
 	return last.Truncate(time.Minute)
 }
 
-func queueOf(at time.Time, q *rollout.TaskQueue) ast.Value {
-	o := newObject()
+func putQueue(o *object, at time.Time, q *rollout.TaskQueue) {
 	o.text("name", q.Name)
 	o.text("type", string(q.Type))
 	o.answer("unversioned", q.Unversioned)
@@ -151,7 +146,6 @@ func queueOf(at time.Time, q *rollout.TaskQueue) ast.Value {
 		p.time("lastAccess", lastAccess(at, q.Pollers.LastAccess))
 	}
 	o.put("pollers", p.value())
-	return o.value()
 }
 
 func countOf(c rollout.Count) ast.Value {

@@ -139,9 +139,6 @@ func (e *Engine) LooksAt(part string) bool {
 
 // Judge says what policy thinks of a proposal, as policy.Engine does.
 func (e *Engine) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
-	if len(e.children) == 0 {
-		return e.library().Judge(ctx, s, p)
-	}
 	d, err := policy.NewDocument(s, p)
 	if err != nil { // which the library says of all
 		v := e.library().Judge(ctx, s, p)
@@ -153,9 +150,6 @@ func (e *Engine) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Propos
 
 // JudgeSpec says what policy thinks of the snapshot's spec alone, as policy.Engine does.
 func (e *Engine) JudgeSpec(ctx context.Context, s rollout.Snapshot) rollout.Verdict {
-	if len(e.children) == 0 {
-		return e.library().JudgeSpec(ctx, s)
-	}
 	d, err := policy.NewSpecDocument(s)
 	if err != nil { // which the library says
 		return e.library().JudgeSpec(ctx, s)
