@@ -79,7 +79,7 @@ var rules = map[string]rule{
 	"internal/report":     {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/rollout"}, never: []string{"context", "os", opa, sdk, git, cobra}},
 	"internal/preview":    {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/canary", "internal/compose", "internal/cores", "internal/plan", "internal/reconcile", "internal/retry", "internal/resync", "internal/report", "internal/rollout", "internal/sim", "policy", "rego", "render"}, never: []string{"os", "log/slog", "net/http", "math/rand", "math/rand/v2", opa, sdk, git, cobra}},
 	"internal/sim":        {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/canary", "internal/compose", "internal/cores", "internal/reconcile", "internal/retry", "internal/resync", "internal/rollout", "internal/plan", "render"}, never: []string{"os", "net/http", "math/rand", "math/rand/v2", opa, sdk, git, cobra}},
-	"policy/bundle":       {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/httpclient", "internal/rollout", "policy", "rego"}, never: []string{sdk, git, cobra}},
+	"policy/bundle":       {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/httpclient", "internal/retry", "internal/rollout", "policy", "rego"}, never: []string{sdk, git, cobra}},
 	"internal/gittest":    {ours: []string{"internal/testneed"}, never: []string{opa, sdk, cobra}},
 	"internal/health":     {never: []string{"os", "os/exec", opa, sdk, git, cobra}},
 	"internal/metrics":    {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/httpclient", "internal/rollout"}, never: []string{opa, sdk, git, cobra}},

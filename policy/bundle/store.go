@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rampart-gitops/rampart/internal/retry"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 )
@@ -157,12 +158,8 @@ func (s *Store) takeOver(ctx context.Context, dirs []directory, answers []answer
 func (s *Store) Poll(ctx context.Context) {
 	for {
 		s.Refresh(ctx)
-		t := time.NewTimer(s.interval + rand.N(s.interval/10+1))
-		select {
-		case <-ctx.Done():
-			t.Stop()
+		if retry.Sleep(ctx, s.interval+rand.N(s.interval/10+1)) != nil {
 			return
-		case <-t.C:
 		}
 	}
 }
