@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+
+	"github.com/rampart-gitops/rampart/internal/atomicfile"
 )
 
 // spool is a file of decisions that wait for the store.
@@ -116,18 +118,11 @@ func (s *spool) rewrite(all []waiting) error {
 	if err := s.close(); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(s.name+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
+	var b bytes.Buffer
+	if err := writeSpool(&b, all); err != nil {
 		return err
 	}
-	err = writeSpool(f, all)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(s.name+".tmp", s.name); err != nil {
+	if err := atomicfile.Write(s.name, b.Bytes(), 0o600); err != nil {
 		return err
 	}
 	s.behind = false

@@ -13,6 +13,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/rampart-gitops/rampart/internal/atomicfile"
 )
 
 // Part is something that remembers.
@@ -76,11 +78,7 @@ func (f File) Save() error {
 	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
 		return fmt.Errorf("remember: %w", err)
 	}
-	tmp := f.Path + ".tmp"
-	if err := os.WriteFile(tmp, append(sum[:], body.Bytes()...), 0o600); err != nil {
-		return fmt.Errorf("remember: %w", err)
-	}
-	if err := os.Rename(tmp, f.Path); err != nil {
+	if err := atomicfile.Write(f.Path, append(sum[:], body.Bytes()...), 0o600); err != nil {
 		return fmt.Errorf("remember: %w", err)
 	}
 	return nil

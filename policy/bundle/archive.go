@@ -73,9 +73,14 @@ func (r reading) read(archive []byte) (content, error) {
 	if err != nil {
 		return content{}, err
 	}
-	sum := sha256.Sum256(archive)
-	digest := hex.EncodeToString(sum[:])
+	digest := sha256Of(archive)
 	return content{layer, cmp.Or(b.Manifest.Revision, "sha256:"+digest[:12]), digest}, nil
+}
+
+// sha256Of is a hash in hexadecimal digits.
+func sha256Of(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 func more(n int) string {

@@ -2,8 +2,6 @@ package bundle
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/rampart-gitops/rampart/internal/atomicfile"
 )
 
 // cacheFile keeps the last good archive of one bundle: a line of JSON, then the archive. It is replaced as a whole.
@@ -41,8 +41,7 @@ const (
 
 // newCacheFile names the file by the bundle and its whole URL: another URL is another bundle.
 func newCacheFile(dir string, b Bundle) cacheFile {
-	sum := sha256.Sum256([]byte(b.URL))
-	id := hex.EncodeToString(sum[:])
+	id := sha256Of([]byte(b.URL))
 	return cacheFile{filepath.Join(dir, "bundles", b.Name+"-"+id[:16]), id}
 }
 
@@ -64,41 +63,25 @@ func (c cacheFile) read() (*cached, error) {
 	if err := json.Unmarshal(line, &head); err != nil {
 		return nil, fmt.Errorf("it is damaged: %w", err)
 	}
-	sum := sha256.Sum256(archive)
 	switch {
 	case head.Format != cacheFormat:
 		return nil, fmt.Errorf("it has format %d: expected %d", head.Format, cacheFormat)
 	case head.URL != c.url:
 		return nil, errors.New("it is of another URL")
-	case head.SHA256 != hex.EncodeToString(sum[:]):
+	case head.SHA256 != sha256Of(archive):
 		return nil, errors.New("it is damaged: its content is not what was written")
 	}
 	return &cached{archive, head.ETag, head.Confirmed}, nil
 }
 
 // write replaces the file, or leaves it as it is.
-func (c cacheFile) write(v cached) (err error) {
-	sum := sha256.Sum256(v.archive)
-	head, err := json.Marshal(cacheHead{cacheFormat, c.url, v.etag, v.confirmed, hex.EncodeToString(sum[:])})
+func (c cacheFile) write(v cached) error {
+	head, err := json.Marshal(cacheHead{cacheFormat, c.url, v.etag, v.confirmed, sha256Of(v.archive)})
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(c.path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(c.path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".new-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(append(append(head, '\n'), v.archive...))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), c.path)
+	return atomicfile.Write(c.path, append(append(head, '\n'), v.archive...), 0o600)
 }

@@ -3,8 +3,6 @@ package bundle
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -233,6 +231,5 @@ func keyOf(v any) string {
 	if err != nil {
 		panic(fmt.Sprintf("%s cannot be encoded: %v", reflect.TypeOf(v), err)) // structs of strings can
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	return sha256Of(text)
 }

@@ -2,13 +2,11 @@ package policies
 
 import (
 	"encoding/xml"
-	"errors"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/rampart-gitops/rampart/internal/atomicfile"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/policy"
 )
@@ -144,23 +142,10 @@ func lineOf(location string) string {
 }
 
 // writeJUnit writes the file as a whole or not at all.
-func writeJUnit(name string, o testOutcome) (err error) {
+func writeJUnit(name string, o testOutcome) error {
 	body, err := xml.MarshalIndent(junitOf(o), "", "  ")
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".rampart-junit-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.WriteString(xml.Header + string(body) + "\n")
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
+	return atomicfile.Write(name, []byte(xml.Header+string(body)+"\n"), 0o644)
 }
