@@ -60,39 +60,35 @@ func recordOf(d *Decision) (record, error) {
 	return record{d.ID, s.String(), d.Timestamp, line.with(idField, null)}, nil
 }
 
-// restorer makes decisions of records. It shares what they have in common; BenchmarkDecisionLog takes twice as long
-// without.
+// restorer makes decisions of records. Those that follow each other share what they have in common;
+// BenchmarkDecisionLog takes twice as long without.
 type restorer struct {
-	text   []byte
-	shared map[*node]Decision
+	text []byte
+	// common is JSON of what the last decision may share, and last is that.
+	common []byte
+	last   Decision
 }
+
+// commonFields are those of a line that most decisions have in common.
+func commonFields() []string { return []string{"bundles", "labels", "masked", "path"} }
 
 // decision reads a record back. An error names the field.
 func (x *restorer) decision(r record) (Decision, error) {
-	d := Decision{Timestamp: r.at}
-	for _, field := range []struct {
-		name string
-		get  func(d *Decision) any
-		set  func(from Decision)
-	}{
-		{"labels", func(d *Decision) any { return &d.Labels }, func(from Decision) { d.Labels = from.Labels }},
-		{"bundles", func(d *Decision) any { return &d.Bundles }, func(from Decision) { d.Bundles = from.Bundles }},
-		{"masked", func(d *Decision) any { return &d.Masked }, func(from Decision) { d.Masked = from.Masked }},
-		{"path", func(d *Decision) any { return &d.Path }, func(from Decision) { d.Path = from.Path }},
-	} {
-		n := r.line.get(field.name)
-		from, ok := x.shared[n]
-		if !ok {
-			if err := n.unmarshal(field.get(&from)); err != nil {
-				return d, fmt.Errorf("decode %s: %w", field.name, err)
-			}
-			if x.shared == nil || len(x.shared) >= maxShared {
-				x.shared = map[*node]Decision{}
-			}
-			x.shared[n] = from
+	common := &node{object: true}
+	for _, name := range commonFields() {
+		if value := r.line.get(name); value != nil {
+			common.members = append(common.members, member{[]byte(`"` + name + `"`), value})
 		}
-		field.set(from)
 	}
+	if x.text = common.appendJSON(x.text[:0]); !bytes.Equal(x.text, x.common) {
+		var d Decision
+		if err := json.Unmarshal(x.text, &d); err != nil {
+			return d, fmt.Errorf("decode the fields of the decision: %w", err)
+		}
+		x.common, x.last = bytes.Clone(x.text), d
+	}
+	d := x.last
+	d.Timestamp = r.at
 	if err := r.line.get(idField).unmarshal(&d.ID); err != nil {
 		return d, fmt.Errorf("decode %s: %w", idField, err)
 	}
@@ -105,9 +101,6 @@ func (x *restorer) decision(r record) (Decision, error) {
 	}
 	return d, nil
 }
-
-// maxShared is how many parts of decisions are remembered.
-const maxShared = 1 << 16
 
 // json is the text of a value; nil of none.
 func (x *restorer) json(n *node) json.RawMessage {
