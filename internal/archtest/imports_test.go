@@ -51,7 +51,7 @@ var rules = map[string]rule{
 	"internal/rollout": {ours: []string{"gitops/api", "gitops/layout"}, never: pure},
 	"internal/plan":    {ours: []string{"gitops/api", "gitops/layout", "internal/canary", "internal/rollout"}, never: pure},
 	"internal/oracle":  {ours: []string{"gitops/api", "gitops/layout", "internal/rollout"}, never: append([]string{cobra}, pure...)}, // nothing of the planner
-	"internal/mask":    {never: append([]string{cobra}, pure...)},
+	"internal/mask":    {ours: []string{"gitops/api", "gitops/layout"}, never: append([]string{cobra}, pure...)},
 	"internal/auditlog": {ours: []string{"internal/atomicfile", "gitops", "gitops/api", "gitops/layout", "gitops/git", "gitops/index", "gitops/signature", "gitops/source", "internal/confined", "gitops/tree", "internal/canary", "internal/cores",
 		"internal/mask", "internal/plan", "internal/printable", "internal/retry", "internal/rollout", "render"}, never: []string{"net/http", opa, sdk, git, cobra}},
 	"internal/operator": {ours: []string{"gitops/api", "gitops/layout", "internal/canary", "internal/rollout", "internal/plan"}, never: pure},

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
 // Mark stands where something was masked.
@@ -230,7 +232,7 @@ func (w *masking) credential(name string) bool {
 // applied notes an object that is repeated as text: the whole of it, and of its parts, which are most of the spec, what
 // would be masked.
 func (w *masking) applied(path []string, text string) {
-	object, err := parse([]byte(text))
+	object, err := v1alpha1.DecodeJSON([]byte(text))
 	if err != nil {
 		w.hide(path, text)
 		return

@@ -1,6 +1,9 @@
 package mask
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // remembered is what was found of texts, so that it is not looked for again. The zero value is ready.
 type remembered struct {
@@ -31,6 +34,6 @@ func (r *remembered) of(text string, look func(string) bool) bool {
 	if r.found == nil || len(r.found) >= mostRemembered {
 		r.found = map[string]bool{}
 	}
-	r.found[text] = found
+	r.found[strings.Clone(text)] = found // a part of the whole document
 	return found
 }
