@@ -129,9 +129,8 @@ func (x *explainer) watch(b *rulebook, w *explain.Watcher, q query) {
 	bounds.Timeout, bounds.Steps = explainFactor*bounds.Timeout, explainFactor*bounds.Steps
 	for _, cache := range []topdown.VirtualCache{forgetful{}, topdown.NewVirtualCache()} {
 		w.Begin(q.sets[0].Name)
-		stop := x.engine.watch(b, x.pkg, bounds.Timeout)
-		err := b.all.trace(q, question{input: x.input, now: x.now, tracer: w, budget: newBudget(x.ctx, bounds)}, cache)
-		stop()
+		err := x.engine.trace(b, q, question{input: x.input, now: x.now, tracer: w,
+			budget: newBudget(x.ctx, bounds)}, cache)
 		var spent exhausted
 		switch {
 		case errors.As(err, &spent):
@@ -156,9 +155,10 @@ func (forgetful) Put(ast.Ref, *ast.Term)        {}
 func (forgetful) Keys() []ast.Ref               { return nil }
 
 // trace evaluates a query under a tracer, past errors of builtins: what they are behind is undefined.
-func (p *policies) trace(q query, ask question, cache topdown.VirtualCache) (err error) {
+func (e *Engine) trace(b *rulebook, q query, ask question, cache topdown.VirtualCache) (err error) {
 	defer parse.Recovered(&err)
-	err = p.query(q, ask).WithIndexing(false).WithEarlyExit(false).WithVirtualCache(cache).
+	defer e.watch(b, q.pkg, ask.budget.bounds.Timeout)()
+	err = b.all.query(q, ask).WithIndexing(false).WithEarlyExit(false).WithVirtualCache(cache).
 		Iter(ask.budget.ctx, func(topdown.QueryResult) error { return nil })
 	if ask.budget.spent != "" {
 		return exhausted(ask.budget.spent)

@@ -106,10 +106,8 @@ func (m *Masks) reads(ctx context.Context, d *Document, pkg string, input ast.Va
 			if !ok || len(q.sets) == 0 {
 				continue
 			}
-			stop := m.engine.watch(b, pkg, m.engine.bounds.Timeout)
-			err := b.all.trace(q, question{input: input, now: d.now, tracer: w,
+			err := m.engine.trace(b, q, question{input: input, now: d.now, tracer: w,
 				budget: newBudget(ctx, m.engine.bounds)}, topdown.NewVirtualCache())
-			stop()
 			if spent := exhausted(""); err != nil && !errors.As(err, &spent) {
 				return w.found, err
 			}
