@@ -8,6 +8,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // Statuses are the contexts of commit statuses that policies may ask about, sorted: those whose fact's name is written
@@ -50,11 +51,6 @@ func addConfigured(out map[string]bool, data map[string]any) {
 
 // configuredAt gives a list of the library's configuration, by the keys below rampart.config; nil: there is none.
 func configuredAt(data map[string]any, keys ...string) []any {
-	var at any = data
-	for _, key := range append([]string{"rampart", "config"}, keys...) {
-		m, _ := at.(map[string]any)
-		at = m[key]
-	}
-	list, _ := at.([]any)
+	list, _ := parse.ValueAt(data, append([]string{"rampart", "config"}, keys...)).([]any)
 	return list
 }

@@ -80,7 +80,7 @@ func (p *parameters) explain(violation map[string]any) []Problem {
 	if field := text("field"); field != "" && !strings.EqualFold(field, "(root)") {
 		keys = strings.Split(field, ".")
 	}
-	value := valueAt(p.config, keys)
+	value := ValueAt(p.config, keys)
 	s, ok := p.schemaAt(keys)
 	object, _ := value.(map[string]any)
 	switch {
@@ -169,8 +169,8 @@ func (p *parameters) nearest(keys []string) *Node {
 	return best
 }
 
-// valueAt is the value of a parameter, nil where there is none.
-func valueAt(value any, keys []string) any {
+// ValueAt is the value below keys of objects and places of lists, nil where there is none.
+func ValueAt(value any, keys []string) any {
 	for _, k := range keys {
 		switch v := value.(type) {
 		case map[string]any:

@@ -15,7 +15,7 @@ import (
 func (p *parameters) windows() []Problem {
 	freeze := []string{"rollout", "freeze"}
 	out := p.zone(append(slices.Clip(freeze), "timezone"))
-	list, _ := valueAt(p.config, append(slices.Clip(freeze), "windows")).([]any)
+	list, _ := ValueAt(p.config, append(slices.Clip(freeze), "windows")).([]any)
 	for i, item := range list {
 		keys := append(slices.Clip(freeze), "windows", strconv.Itoa(i))
 		if w, ok := item.(map[string]any); ok {
@@ -81,7 +81,7 @@ func (p *parameters) violated(keys []string) bool { return p.violations[strings.
 
 // zone checks a time zone as the policies will load it: OPA asks time.LoadLocation, and embeds the database.
 func (p *parameters) zone(keys []string) []Problem {
-	name, ok := valueAt(p.config, keys).(string)
+	name, ok := ValueAt(p.config, keys).(string)
 	if !ok || p.violated(keys) {
 		return nil
 	}
