@@ -78,7 +78,7 @@ func TestProblems(t *testing.T) {
 	require.Equal(t, rollout.Finding{Package: "rampart", Rule: "policy.broken", Effect: rollout.HoldEffect,
 		Message: "unexpected eof token", Location: "policies/a.rego:4"}, v.Findings[3])
 	require.Equal(t, rollout.Finding{Package: "rampart.rollout", Rule: "good", Effect: rollout.Warn, Message: "it has its say"}, v.Findings[5])
-	require.Equal(t, rollout.HoldEffect, e.JudgeSpec(t.Context(), snapshot(t)).Effect)
+	require.Equal(t, rollout.HoldEffect, e.Judge(t.Context(), snapshot(t), rollout.Proposal{}).Spec.Effect)
 }
 
 // Only the module at odds with the library is left out, also where OPA names the library's line.

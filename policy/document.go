@@ -45,28 +45,20 @@ type matter struct {
 
 // NewDocument makes the document of a proposal. It fails on facts that are no JSON.
 func NewDocument(s rollout.Snapshot, p rollout.Proposal) (*Document, error) {
-	d, err := NewSpecDocument(s)
-	if err != nil {
-		return nil, err
-	}
-	if d.world, err = input.World(&s, &p); err != nil {
-		return nil, err
-	}
-	d.actions = make([]matter, 0, len(p.Actions))
-	for i := range p.Actions {
-		d.actions = append(d.actions, matterOf(&p.Actions[i]))
-	}
-	return d, nil
-}
-
-// NewSpecDocument makes a document about a spec alone, without actions. It fails as NewDocument does.
-func NewSpecDocument(s rollout.Snapshot) (*Document, error) {
 	subject, err := input.Subject(&s)
 	if err != nil {
 		return nil, err
 	}
-	return &Document{now: s.Now.Truncate(time.Second), environment: s.Environment.Name, deployment: s.Deployment,
-		waivers: s.Waivers, subject: subject}, nil
+	world, err := input.World(&s, &p)
+	if err != nil {
+		return nil, err
+	}
+	d := &Document{now: s.Now.Truncate(time.Second), environment: s.Environment.Name, deployment: s.Deployment,
+		waivers: s.Waivers, subject: subject, world: world, actions: make([]matter, 0, len(p.Actions))}
+	for i := range p.Actions {
+		d.actions = append(d.actions, matterOf(&p.Actions[i]))
+	}
+	return d, nil
 }
 
 func matterOf(a *rollout.Action) matter {

@@ -43,16 +43,6 @@ func (e *Engine) JudgeHeld(ctx context.Context, d *Document, held []rollout.Find
 	return e.judgement(ctx, d, held).verdicts()
 }
 
-// JudgeSpec says what policy thinks of the snapshot's spec alone. The rules see the spec, its environment and the
-// commit, here and in Judge, so that both say the same.
-func (e *Engine) JudgeSpec(ctx context.Context, s rollout.Snapshot) rollout.Verdict {
-	d, err := NewSpecDocument(s)
-	if err != nil {
-		return conclude(e.with(unreadable(parse.PackageSpec, err)))
-	}
-	return e.judgement(ctx, d, nil).spec()
-}
-
 func (e *Engine) judgement(ctx context.Context, d *Document, held []rollout.Finding) *judgement {
 	return &judgement{ctx: ctx, Document: d, engine: e, held: slices.Concat(e.broken, held)}
 }

@@ -291,15 +291,15 @@ func TestSpec(t *testing.T) {
 		Message:  "container worker: tag latest of registry.example/checkout:latest moves; use a tag that stays, or a digest",
 		Evidence: json.RawMessage(`{"image":"registry.example/checkout:latest"}`)}}}
 	require.Empty(t, cmp.Diff(want, e.Judge(t.Context(), s, proposal()).Spec))
-	require.Empty(t, cmp.Diff(want, e.JudgeSpec(t.Context(), s)))
+	require.Empty(t, cmp.Diff(want, e.Judge(t.Context(), s, rollout.Proposal{}).Spec))
 	asked := Compile(Config{Data: []parse.DataFile{{Path: "d.yaml", Content: "rampart: {config: {spec: {images: {fixedTagEnvironments: [\"*\"]}}}}"}}})
 	want.Effect, want.Findings[0].Effect = rollout.HoldEffect, rollout.HoldEffect
-	require.Empty(t, cmp.Diff(want, asked.JudgeSpec(t.Context(), s)))
+	require.Empty(t, cmp.Diff(want, asked.Judge(t.Context(), s, rollout.Proposal{}).Spec))
 
 	// validate has no observation: rules of rampart.spec see none in either case, so both say the same.
 	e = of("package rampart.spec\n\nwarn contains {\"rule\": \"a\", \"msg\": k} if some k, _ in input\n")
 	bare := rollout.Snapshot{Now: s.Now, Deployment: s.Deployment, Environment: s.Environment, Spec: s.Spec, SpecPath: s.SpecPath, Git: s.Git}
-	v := e.JudgeSpec(t.Context(), bare)
+	v := e.Judge(t.Context(), bare, rollout.Proposal{}).Spec
 	require.Empty(t, cmp.Diff(e.Judge(t.Context(), s, proposal()).Spec, v))
 	var seen []string
 	for _, f := range v.Findings {

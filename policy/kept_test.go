@@ -57,12 +57,12 @@ func TestAWaiverOfARememberedFindingExpires(t *testing.T) {
 	e := Compile(Config{Modules: policytest.Modules("package rampart.spec\n\ndeny contains {\"rule\": \"acme.no\", \"msg\": \"no\"}\n"), Waivable: []string{"acme.*"}})
 	s := snapshot(t)
 	s.Waivers = []v1alpha1.Waiver{waiver("a", "acme.no")}
-	require.Equal(t, rollout.Allow, e.JudgeSpec(t.Context(), s).Effect)
+	require.Equal(t, rollout.Allow, e.Judge(t.Context(), s, rollout.Proposal{}).Spec.Effect)
 	require.Len(t, e.books[0].kept.of, 1)
 	s.Now = now.Add(2 * time.Hour)
-	require.Equal(t, rollout.HoldEffect, e.JudgeSpec(t.Context(), s).Effect)
+	require.Equal(t, rollout.HoldEffect, e.Judge(t.Context(), s, rollout.Proposal{}).Spec.Effect)
 	s.Now = now
-	require.Equal(t, rollout.Allow, e.JudgeSpec(t.Context(), s).Effect)
+	require.Equal(t, rollout.Allow, e.Judge(t.Context(), s, rollout.Proposal{}).Spec.Effect)
 }
 
 // What looks at the time is asked each time, wherever it looks.
@@ -81,10 +81,10 @@ func TestRulesAboutTimeAreAskedEachTime(t *testing.T) {
 			e := of(source + "\n")
 			require.Empty(t, e.Problems())
 			s := snapshot(t)
-			first := e.JudgeSpec(t.Context(), s)
+			first := e.Judge(t.Context(), s, rollout.Proposal{}).Spec
 			require.NotEmpty(t, first.Findings)
 			s.Now = s.Now.Add(time.Hour)
-			require.NotEqual(t, first.Findings, e.JudgeSpec(t.Context(), s).Findings)
+			require.NotEqual(t, first.Findings, e.Judge(t.Context(), s, rollout.Proposal{}).Spec.Findings)
 			require.Empty(t, e.books[0].kept.of)
 		})
 	}
@@ -98,7 +98,7 @@ func TestTheLibrarysVerdictOnASpecIsKept(t *testing.T) {
 // A failure may be over the next time.
 func TestFailuresAreNotRemembered(t *testing.T) {
 	e := of(fmt.Sprintf(kept, `"x"`, `to_number(input.deployment.name) > 1`))
-	require.Contains(t, e.JudgeSpec(t.Context(), snapshot(t)).Findings[0].Message, "to_number")
+	require.Contains(t, e.Judge(t.Context(), snapshot(t), rollout.Proposal{}).Spec.Findings[0].Message, "to_number")
 	require.Empty(t, e.books[0].kept.of)
 }
 
@@ -107,7 +107,7 @@ func TestFewSpecsAreRemembered(t *testing.T) {
 	s := snapshot(t)
 	for i := range mostKept + 3 {
 		s.Deployment.Name = fmt.Sprintf("worker-%d", i)
-		e.JudgeSpec(t.Context(), s)
+		e.Judge(t.Context(), s, rollout.Proposal{})
 	}
 	require.Len(t, e.books[0].kept.of, 3)
 }

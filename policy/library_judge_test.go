@@ -168,6 +168,6 @@ func TestRolloutsBeside(t *testing.T) {
 	s.Observation.Routing.HasRamp, s.Observation.Routing.Ramping, s.Observation.Routing.Percentage = false, "", 0
 	v := e.Judge(t.Context(), s, proposal(start))
 	require.Empty(t, v.Spec.Findings)
-	require.Empty(t, e.JudgeSpec(t.Context(), s).Findings)
+	require.Empty(t, e.Judge(t.Context(), s, rollout.Proposal{}).Spec.Findings)
 	require.Equal(t, "12 10", v.Of(start.ID).Findings[0].Message)
 }

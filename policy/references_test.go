@@ -37,14 +37,14 @@ func TestLooksAtReferences(t *testing.T) {
 func TestReferencesWarn(t *testing.T) {
 	e := Compile(Config{Data: []parse.DataFile{referencesOn}})
 	s := snapshot(t)
-	require.Empty(t, e.JudgeSpec(t.Context(), s).Findings)
+	require.Empty(t, e.Judge(t.Context(), s, rollout.Proposal{}).Spec.Findings)
 	s.References = []rollout.VersionReferences{{BuildID: "v1", State: rollout.StatusDraining,
 		Objects: []rollout.Reference{{Kind: "ConfigMap", Name: "settings", Removed: []string{"config/a.yaml"}}}}}
-	verdict := e.JudgeSpec(t.Context(), s)
+	verdict := e.Judge(t.Context(), s, rollout.Proposal{}).Spec
 	require.Equal(t, rollout.Allow, verdict.Effect)
 	require.Len(t, verdict.Findings, 1)
 	require.Equal(t, "spec.references", verdict.Findings[0].Rule)
 	require.Contains(t, verdict.Findings[0].Message,
 		"/settings is removed (it was in config/a.yaml), and still needed by v1 (draining): keep it")
-	require.Empty(t, Compile(Config{}).JudgeSpec(t.Context(), s).Findings, "off by default")
+	require.Empty(t, Compile(Config{}).Judge(t.Context(), s, rollout.Proposal{}).Spec.Findings, "off by default")
 }

@@ -15,8 +15,8 @@ import (
 
 // Limits of a process that evaluates policies.
 const (
-	// DefaultCompile is how long reading and compiling policies may take.
-	DefaultCompile = 10 * time.Second
+	// compileTime is how long reading and compiling policies may take.
+	compileTime = 10 * time.Second
 	// answerTime is how long an answer may take. Policies have less, and are ended by themselves: this is for a process
 	// that does nothing any more, and for explanations of many rules.
 	answerTime = 20 * time.Second

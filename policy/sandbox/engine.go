@@ -36,24 +36,17 @@ type Engine struct {
 	facts   atomic.Pointer[Facts]
 }
 
-// Option changes how policies are evaluated.
-type Option func(*Engine)
-
-// CompileWithin bounds how long reading and compiling may take; the default is DefaultCompile.
-func CompileWithin(limit time.Duration) Option {
-	return func(e *Engine) {
-		for _, c := range e.all() {
-			c.compile = limit
-		}
-	}
-}
-
 // Compile prepares policies. It always gives an Engine, as policy.Compile does. Each process that it needs is a new
 // one, which Serve is called in.
-func Compile(cfg policy.Config, process func() *confined.Process, options ...Option) *Engine {
+func Compile(cfg policy.Config, process func() *confined.Process) *Engine {
+	return compileWithin(compileTime, cfg, process)
+}
+
+// compileWithin is Compile with another bound of how long reading and compiling may take.
+func compileWithin(limit time.Duration, cfg policy.Config, process func() *confined.Process) *Engine {
 	e := &Engine{}
 	for left := cfg; len(left.Foreign()) > 0; {
-		e.children = append(e.children, &child{cfg: left, compile: DefaultCompile, process: process()})
+		e.children = append(e.children, &child{cfg: left, compile: limit, process: process()})
 		if len(left.Modules) > 0 {
 			left.Modules = nil
 		} else {
@@ -62,14 +55,11 @@ func Compile(cfg policy.Config, process func() *confined.Process, options ...Opt
 	}
 	if len(e.children) > 0 {
 		e.children[0].loaded = e.facts.Store
-		e.asked = &child{cfg: cfg, compile: DefaultCompile, process: process()}
+		e.asked = &child{cfg: cfg, compile: limit, process: process()}
 	}
 	alone := cfg
 	alone.Modules, alone.Floor = nil, withoutModules(cfg.Floor)
 	e.library = sync.OnceValue(func() *policy.Engine { return policy.Compile(alone) })
-	for _, o := range options {
-		o(e)
-	}
 	e.prepare()
 	return e
 }
@@ -148,13 +138,10 @@ func (e *Engine) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Propos
 	return e.JudgeDocument(ctx, d)
 }
 
-// JudgeSpec says what policy thinks of the snapshot's spec alone, as policy.Engine does.
+// JudgeSpec says what policy thinks of the snapshot's spec alone. The rules see the spec, its environment and the
+// commit, here and in Judge, so that both say the same.
 func (e *Engine) JudgeSpec(ctx context.Context, s rollout.Snapshot) rollout.Verdict {
-	d, err := policy.NewSpecDocument(s)
-	if err != nil { // which the library says
-		return e.library().JudgeSpec(ctx, s)
-	}
-	return e.JudgeDocument(ctx, d).Spec
+	return e.Judge(ctx, s, rollout.Proposal{}).Spec
 }
 
 // JudgeDocument is Judge on a document, which may be one that was recorded.

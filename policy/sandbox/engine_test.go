@@ -28,9 +28,11 @@ func TestMain(m *testing.M) { testneed.Main(m, confined.Serving("serve", Serve))
 
 func self() *confined.Process { return confined.Self("serve") }
 
-func compile(t testing.TB, cfg policy.Config, options ...Option) *Engine {
+func compile(t testing.TB, cfg policy.Config) *Engine { return within(t, compileTime, cfg) }
+
+func within(t testing.TB, limit time.Duration, cfg policy.Config) *Engine {
 	t.Helper()
-	e := Compile(cfg, self, options...)
+	e := compileWithin(limit, cfg, self)
 	t.Cleanup(e.Close)
 	return e
 }
@@ -91,7 +93,7 @@ func TestTheSameApart(t *testing.T) {
 				require.Equal(t, here.LooksAt(part), apart.LooksAt(part), part)
 			}
 			require.Empty(t, cmp.Diff(here.Judge(t.Context(), day, proposal), apart.Judge(t.Context(), day, proposal)))
-			require.Empty(t, cmp.Diff(here.JudgeSpec(t.Context(), day), apart.JudgeSpec(t.Context(), day)))
+			require.Empty(t, cmp.Diff(here.Judge(t.Context(), day, rollout.Proposal{}).Spec, apart.JudgeSpec(t.Context(), day)))
 			d := document(t)
 			for _, id := range []string{"", ramp.ID, reset.ID} {
 				want, err := here.Explain(t.Context(), d, id)
@@ -237,7 +239,7 @@ func TestQuestionsEnd(t *testing.T) {
 // What cannot be compiled in its time is broken, and tried again later; the library and the bot's own go on.
 func TestCompilingTooLong(t *testing.T) {
 	deep := policytest.Deny("	x := " + strings.Repeat("[x | x := ", 16) + "1" + strings.Repeat("]", 16))
-	e := compile(t, policy.Config{Modules: policytest.Modules(deep)}, CompileWithin(500*time.Millisecond))
+	e := within(t, 500*time.Millisecond, policy.Config{Modules: policytest.Modules(deep)})
 	want := parse.Problem{Path: "policies/p1.rego", Message: "reading and compiling the policies takes longer than 500ms"}
 	require.Contains(t, e.Problems(), want)
 	require.NotEqual(t, policy.Compile(policy.Config{}).Digest(), e.Digest())
@@ -246,7 +248,7 @@ func TestCompilingTooLong(t *testing.T) {
 	require.Equal(t, want.Message, v.Of(ramp.ID).Findings[0].Message)
 	require.Equal(t, rollout.Allow, v.Of(reset.ID).Effect)
 	require.Equal(t, e.Digest(), v.PolicyDigest)
-	require.NotEqual(t, compile(t, policy.Config{Modules: policytest.Modules(deep + "\n# edited\n")}, CompileWithin(500*time.Millisecond)).Digest(), e.Digest())
+	require.NotEqual(t, within(t, 500*time.Millisecond, policy.Config{Modules: policytest.Modules(deep + "\n# edited\n")}).Digest(), e.Digest())
 
 	require.WithinDuration(t, time.Now().Add(suspension), e.children[0].until, suspension/2, "it may have been the machine")
 	e.children[0].until = time.Time{}
@@ -352,7 +354,7 @@ func FuzzPolicy(f *testing.F) {
 	f.Add(policytest.Rules("deny contains {\"rule\": \"x\", \"msg\": \"m\"} if forever\n" + endless))
 	f.Add("package rampart.rollout\n\ndeny := 1\n")
 	f.Fuzz(func(t *testing.T, source string) {
-		e := compile(t, policy.Config{Modules: policytest.Modules(source), Bounds: policy.Bounds{Timeout: 200 * time.Millisecond}}, CompileWithin(5*time.Second))
+		e := within(t, 5*time.Second, policy.Config{Modules: policytest.Modules(source), Bounds: policy.Bounds{Timeout: 200 * time.Millisecond}})
 		v := e.Judge(t.Context(), policytest.Snapshot(t), proposal)
 		require.Equal(t, rollout.Allow, v.Of(reset.ID).Effect)
 		if len(e.Problems()) > 0 {

@@ -146,7 +146,7 @@ func TestHostile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
 			lap := func() time.Duration { d := time.Since(start); start = time.Now(); return d }
-			e := compile(t, cfg(), CompileWithin(1500*time.Millisecond))
+			e := within(t, 1500*time.Millisecond, cfg())
 			compiling := lap()
 			v := e.Judge(t.Context(), policytest.Snapshot(t), proposal)
 			first := lap()
