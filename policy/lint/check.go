@@ -130,12 +130,8 @@ func (c *checker) read(cfg policy.Config) {
 
 // LibraryRules are the names under which the default library reports, such as rollout.freeze, sorted.
 func LibraryRules() []string {
-	var out []string
-	for _, m := range library.Modules() {
-		out = append(out, ruleNames(m)...)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	names, _ := RuleNames(policy.Config{})
+	return names
 }
 
 // ruleNames are the names under which a module's annotations say that it reports.
