@@ -37,9 +37,6 @@ const (
 func (q *quarantine) exclude(pkg, why string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.out == nil {
-		q.out = map[string]sentence{}
-	}
 	q.out[pkg] = sentence{time.Now().Add(quarantineTime), why}
 }
 
@@ -49,19 +46,15 @@ func (q *quarantine) charge(pkg string, took time.Duration) {
 		return
 	}
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	now := time.Now()
-	if q.used == nil || now.Sub(q.since) > quarantineTime {
+	if now.Sub(q.since) > quarantineTime {
 		q.used, q.since = map[string]time.Duration{}, now
 	}
-	q.used[pkg] += took
-	tooMuch := q.used[pkg] > maxCharge
-	if tooMuch {
+	if q.used[pkg] += took; q.used[pkg] > maxCharge {
 		delete(q.used, pkg)
-	}
-	q.mu.Unlock()
-	if tooMuch {
-		q.exclude(pkg, fmt.Sprintf("the policies of %s took more than %s in %s, over all worker deployments", pkg,
-			maxCharge, quarantineTime))
+		q.out[pkg] = sentence{now.Add(quarantineTime), fmt.Sprintf(
+			"the policies of %s took more than %s in %s, over all worker deployments", pkg, maxCharge, quarantineTime)}
 	}
 }
 

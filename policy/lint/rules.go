@@ -68,10 +68,8 @@ func meantPackage(m *ast.Module, name string) string {
 
 // alike reports whether a name differs from another by a slip.
 func alike(name, other string) bool {
-	return v1alpha1.Closest(name, []string{other}) != "" && abs(len(name)-len(other)) <= 2
+	return v1alpha1.Closest(name, []string{other}) != "" && max(len(name), len(other))-min(len(name), len(other)) <= 2
 }
-
-func abs(n int) int { return max(n, -n) }
 
 func hasContractRule(m *ast.Module, pkg string) bool {
 	return slices.ContainsFunc(m.Rules, func(r *ast.Rule) bool { return setOf(pkg, headName(r)) != nil })

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
@@ -15,11 +14,8 @@ func Cut(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	end := most - len("…")
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "…"
+	const more = "…"
+	return strings.ToValidUTF8(s[:most-len(more)], "") + more
 }
 
 // Instead says what may have been meant: the nearest name, or else all there are.
