@@ -14,7 +14,6 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/cover"
-	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/tester"
 	"github.com/open-policy-agent/opa/v1/topdown"
@@ -151,7 +150,8 @@ func (t testRun) run(ctx context.Context, tracing func(*tester.Runner)) (out []*
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	defer store.Abort(ctx, txn)
-	runner := newRunner(store, t.modules).SetTimeout(t.timeout).Filter(t.filter)
+	runner := tester.NewRunner().SetParallel(1).SetDefaultRegoVersion(ast.RegoV1).SetCompiler(parse.NewCompiler(nil)).
+		SetStore(store).SetModules(t.modules).RaiseBuiltinErrors(true).SetTimeout(t.timeout).Filter(t.filter)
 	tracing(runner)
 	ch, err := runner.RunTests(ctx, txn)
 	if err != nil {
@@ -230,11 +230,6 @@ func unindented(text string) string {
 		lines[i] = strings.TrimRight(l[min(max(indent, 0), len(l)):], " ")
 	}
 	return strings.Join(lines, "\n")
-}
-
-func newRunner(store storage.Store, modules map[string]*ast.Module) *tester.Runner {
-	return tester.NewRunner().SetParallel(1).SetDefaultRegoVersion(ast.RegoV1).SetCompiler(parse.NewCompiler(nil)).
-		SetStore(store).SetModules(modules).RaiseBuiltinErrors(true)
 }
 
 func testResult(r *tester.Result) TestResult {

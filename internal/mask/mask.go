@@ -1,6 +1,7 @@
 package mask
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -244,22 +245,18 @@ func (w *masking) applied(path []string, text string) {
 
 // argument masks the credentials of one argument: in itself, or the whole where the one before names it.
 func (w *masking) argument(path []string, all []any, i int, s string) string {
-	if w.masker.names(path) {
+	var before string
+	if i > 0 {
+		before, _ = all[i-1].(string)
+	}
+	follows := strings.HasPrefix(before, "-") && !strings.ContainsAny(before, "= ") && w.credential(before) &&
+		!strings.HasPrefix(s, "--")
+	if follows || w.masker.names(path) {
 		w.hide(path, s)
 		return Mark
 	}
-	if i > 0 {
-		before, _ := all[i-1].(string)
-		if strings.HasPrefix(before, "-") && !strings.ContainsAny(before, "= ") && w.credential(before) &&
-			!strings.HasPrefix(s, "--") {
-			w.hide(path, s)
-			return Mark
-		}
-	}
-	if i > 0 {
-		if before, _ := all[i-1].(string); loginFlag.MatchString(before) {
-			s = w.inText(path, s, loginArgument)
-		}
+	if loginFlag.MatchString(before) {
+		s = w.inText(path, s, loginArgument)
 	}
 	return w.inText(path, s, token, argued, bearer, userinfo, assigned, spaced, login)
 }
@@ -362,10 +359,7 @@ func (w *masking) secrets(input any) []string {
 		}
 	})
 	return slices.SortedFunc(maps.Keys(left), func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
 	})
 }
 

@@ -236,13 +236,9 @@ func (r *valueReader) data(path ast.Ref) {
 // put notes a value once; nil is undefined.
 func (r *valueReader) put(name string, v ast.Value) {
 	name = parse.Cut(name, maxExpression)
-	if len(r.out) >= maxNamedValues {
+	known := func(n rollout.NamedValue) bool { return n.Name == name }
+	if len(r.out) >= maxNamedValues || slices.ContainsFunc(r.out, known) {
 		return
-	}
-	for _, known := range r.out {
-		if known.Name == name {
-			return
-		}
 	}
 	value := undefined
 	if v != nil {
