@@ -20,12 +20,8 @@ func RuleNames(cfg policy.Config) (names []string, all bool) {
 	for _, m := range cfg.Library {
 		names = append(names, ruleNames(m)...)
 	}
-	modules := slices.Clone(cfg.Modules)
-	for _, l := range cfg.Floor {
-		modules = append(modules, l.Modules...)
-	}
 	all = true
-	for _, m := range modules {
+	for _, m := range cfg.Foreign() {
 		if library.IsTest(m.Path) {
 			continue
 		}
