@@ -1,9 +1,6 @@
 package mask
 
-import (
-	"strings"
-	"sync"
-)
+import "sync"
 
 // remembered is what was found of texts, so that it is not looked for again. The zero value is ready.
 type remembered struct {
@@ -34,6 +31,6 @@ func (r *remembered) of(text string, look func(string) bool) bool {
 	if r.found == nil || len(r.found) >= mostRemembered {
 		r.found = map[string]bool{}
 	}
-	r.found[strings.Clone(text)] = found // a part of the whole document
+	r.found[text] = found
 	return found
 }
