@@ -194,8 +194,8 @@ func (e *environment) inBrief(d *deploymentAt) *rollout.Known {
 	if _, refused := e.refused[connectionKey(at.brief.Connection, d.name.Namespace)]; refused {
 		return nil // what is wrong with it has to be said
 	}
-	known := &rollout.Known{Deployment: d.name, SpecPath: at.file.path, SpecBlob: at.file.hash, Dir: r.Dir, Tree: r.Tree,
-		Released: r.says.Released}
+	known := &rollout.Known{Deployment: d.name, SpecPath: at.file.path, SpecBlob: at.file.hash, Dir: r.Dir,
+		Tree: r.Tree, Released: r.says.Released}
 	var ok bool
 	known.Connection, known.ConnectionPath, ok = e.connectionInBrief(at.brief.Connection, d.name.Namespace, &r.says)
 	if last := r.says.Connection; ok && last != at.brief.Connection {
