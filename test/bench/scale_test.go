@@ -254,7 +254,7 @@ func (s *scale) warm() {
 	follow := n.follow(s.git.Tip("main"))
 
 	idle := s.table.row("no change", wallRatio(0.3), cpuScaled(2*time.Millisecond, nativeAsk))
-	for range s.rounds(51) {
+	for range s.rounds(201) {
 		a := b.cycle()
 		require.Empty(s, a.Commits)
 		require.Zero(s, a.Described)
