@@ -27,7 +27,7 @@ func podsPolicy(t *testing.T) string {
 func TestPodsOfTheCluster(t *testing.T) {
 	e := of(podsPolicy(t))
 	require.Empty(t, e.Problems())
-	require.True(t, e.LooksAt("cluster"))
+	require.True(t, e.Looks().At("cluster"))
 	pods := func(ready int, problems ...rollout.PodProblem) *rollout.Cluster {
 		return &rollout.Cluster{At: now, Versions: []rollout.VersionPods{{BuildID: "v3", Desired: 2, Ready: ready, Available: ready, Pods: 2, Problems: problems}}}
 	}
@@ -60,7 +60,7 @@ func TestPodsOfTheCluster(t *testing.T) {
 
 // The library has a function about pods, and asks for none itself: clusters are waited for only where a policy asks.
 func TestLooksAtTheCluster(t *testing.T) {
-	require.False(t, Compile(Config{}).LooksAt("cluster"))
+	require.False(t, Compile(Config{}).Looks().At("cluster"))
 	for text, want := range map[string]bool{
 		`facts.pods("v2").ready < 2`:         true,
 		`input.cluster.known`:                true,
@@ -74,6 +74,6 @@ func TestLooksAtTheCluster(t *testing.T) {
 		}
 		e := of("package rampart.rollout\n\nimport data.rampart.facts\n\n" + helper + "warn contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n\t" + text + "\n}\n")
 		require.Empty(t, e.Problems(), text)
-		require.Equal(t, want, e.LooksAt("cluster"), text)
+		require.Equal(t, want, e.Looks().At("cluster"), text)
 	}
 }

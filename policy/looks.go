@@ -11,22 +11,18 @@ import (
 	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
-// Looks are the parts of the input that policies may look at; all says that they may look at any.
-func (e *Engine) Looks() (parts map[string]bool, all bool) {
-	parts = map[string]bool{}
+// Looks is what the policies may look at.
+func (e *Engine) Looks() rollout.Looks {
+	out, statuses := rollout.Looks{Parts: map[string]bool{}}, map[string]bool{}
 	for _, b := range e.books {
-		all = all || b.looksAll
+		out.All = out.All || b.looksAll
 		for part, looks := range b.looks {
-			parts[part] = parts[part] || looks
+			out.Parts[part] = out.Parts[part] || looks
 		}
+		maps.Copy(statuses, b.statuses)
 	}
-	return parts, all
-}
-
-// LooksAt reports whether policies may look at a part of their input, such as git.
-func (e *Engine) LooksAt(part string) bool {
-	parts, all := e.Looks()
-	return all || parts[part]
+	out.Statuses = slices.Sorted(maps.Keys(statuses))
+	return out
 }
 
 // lookBehind notes of the parts that functions of the library look at, for the policies that call them, whether any

@@ -16,8 +16,8 @@ import (
 func TestLooksAt(t *testing.T) {
 	testneed.Plain(t)
 	e := Compile(Config{})
-	require.True(t, e.LooksAt("routing"))
-	require.False(t, e.LooksAt("git"), "the library asks for no history")
+	require.True(t, e.Looks().At("routing"))
+	require.False(t, e.Looks().At("git"), "the library asks for no history")
 	for text, want := range map[string]bool{
 		`input.git.author == "Ada"`:                                   true,
 		`some i; input.versions[i].buildID == input.git.commit`:       true,
@@ -30,9 +30,9 @@ func TestLooksAt(t *testing.T) {
 	} {
 		e := of("package rampart.rollout\n\nf(x) if x.git\n\nwarn contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n\t" + text + "\n}\n")
 		require.Empty(t, e.Problems(), text)
-		require.Equal(t, want, e.LooksAt("git"), text)
+		require.Equal(t, want, e.Looks().At("git"), text)
 	}
-	require.True(t, Compile(Config{Floor: []Layer{{Name: "own", Modules: policytest.Modules("package rampart.spec\n\nwarn contains {\"rule\": \"a\", \"msg\": input.git.author}\n")}}}).LooksAt("git"))
+	require.True(t, Compile(Config{Floor: []Layer{{Name: "own", Modules: policytest.Modules("package rampart.spec\n\nwarn contains {\"rule\": \"a\", \"msg\": input.git.author}\n")}}}).Looks().At("git"))
 }
 
 // What would be counted in the rollback window is asked for only where a rule judges by it.
@@ -42,12 +42,12 @@ func TestLooksAtTheRollbackWindow(t *testing.T) {
 			"warn contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n\t" + text + "\n}\n"),
 			Data: []parse.DataFile{{Path: "data.yaml", Content: "rampart: {config: {rollout: {canary: {phases: [" + phases + "]}}}}"}}}}})
 	}
-	require.False(t, Compile(Config{}).LooksAt(rollout.PartWindow))
-	require.False(t, e(`input.action.kind == "Ramp"`, "Ramp").LooksAt(rollout.PartWindow))
-	require.True(t, e(`input.action.kind == "Ramp"`, "Ramp, Window").LooksAt(rollout.PartWindow))
-	require.True(t, e(`input.canary.phase == "Window"`, "Ramp").LooksAt(rollout.PartWindow))
-	require.True(t, e(`candidate.judged`, "Ramp").LooksAt(rollout.PartWindow), "by the library")
-	require.True(t, e(`count(input) > 3`, "Ramp").LooksAt(rollout.PartWindow))
+	require.False(t, Compile(Config{}).Looks().At(rollout.PartWindow))
+	require.False(t, e(`input.action.kind == "Ramp"`, "Ramp").Looks().At(rollout.PartWindow))
+	require.True(t, e(`input.action.kind == "Ramp"`, "Ramp, Window").Looks().At(rollout.PartWindow))
+	require.True(t, e(`input.canary.phase == "Window"`, "Ramp").Looks().At(rollout.PartWindow))
+	require.True(t, e(`candidate.judged`, "Ramp").Looks().At(rollout.PartWindow), "by the library")
+	require.True(t, e(`count(input) > 3`, "Ramp").Looks().At(rollout.PartWindow))
 }
 
 // A clause looks at what the rules that it leans on look at, and at nothing of others.

@@ -16,10 +16,10 @@ var referencesOn = parse.DataFile{Path: "data.yaml",
 
 // What versions name is looked for where the library's rule is configured, or where another rule looks at it.
 func TestLooksAtReferences(t *testing.T) {
-	require.False(t, Compile(Config{}).LooksAt(input.References))
-	require.True(t, Compile(Config{Data: []parse.DataFile{referencesOn}}).LooksAt(input.References))
+	require.False(t, Compile(Config{}).Looks().At(input.References))
+	require.True(t, Compile(Config{Data: []parse.DataFile{referencesOn}}).Looks().At(input.References))
 	floor := Compile(Config{Floor: []Layer{{Data: []parse.DataFile{referencesOn}}}})
-	require.True(t, floor.LooksAt(input.References), "by the bot's own configuration")
+	require.True(t, floor.Looks().At(input.References), "by the bot's own configuration")
 	for text, want := range map[string]bool{
 		`some v in input.references; v.state == "Current"`: true,
 		`some lost in referring.removed; lost.name == "a"`: true,
@@ -29,7 +29,7 @@ func TestLooksAtReferences(t *testing.T) {
 		e := of("package rampart.spec\n\nimport data.rampart.library.referring\n\n" +
 			"warn contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n\t" + text + "\n}\n")
 		require.Empty(t, e.Problems(), text)
-		require.Equal(t, want, e.LooksAt(input.References), text)
+		require.Equal(t, want, e.Looks().At(input.References), text)
 	}
 }
 

@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -10,17 +8,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy/parse"
 )
-
-// Statuses are the contexts of commit statuses that policies may ask about, sorted: those whose fact's name is written
-// out in a policy, such as "status:argocd/workers", and those that the parameters of rollout.statuses name. One whose
-// name a policy puts together is not among them.
-func (e *Engine) Statuses() []string {
-	all := map[string]bool{}
-	for _, b := range e.books {
-		maps.Copy(all, b.statuses)
-	}
-	return slices.Sorted(maps.Keys(all))
-}
 
 // statusesIn are the contexts that modules write out.
 func statusesIn(modules []*ast.Module) map[string]bool {

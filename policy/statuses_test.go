@@ -11,7 +11,7 @@ import (
 // Which statuses are asked for follows from the policies: names that are written out, and parameters; of the repository
 // and of the bot's own.
 func TestStatuses(t *testing.T) {
-	require.Empty(t, Compile(Config{}).Statuses(), "the library alone asks for none")
+	require.Empty(t, Compile(Config{}).Looks().Statuses, "the library alone asks for none")
 	repository := parse.Module{Path: "policies/cd.rego", Source: `package rampart.rollout
 import data.rampart.facts
 hold contains {"rule": "shop.cd", "msg": "status: not healthy"} if {
@@ -28,5 +28,5 @@ hold contains {"rule": "org.scan", "msg": "no"} if input.facts["status:scan"].va
 `}}, Data: []parse.DataFile{{Path: "own.yaml", Content: "rampart: {config: {rollout: {statuses: {required: [{context: org/gate}]}}}}\n"}}}
 	e := Compile(Config{Modules: []parse.Module{repository, test}, Data: []parse.DataFile{data}, Floor: []Layer{floor}})
 	require.Empty(t, e.Problems())
-	require.Equal(t, []string{"argocd/workers", "ci", "flux/workers", "org/gate", "scan"}, e.Statuses())
+	require.Equal(t, []string{"argocd/workers", "ci", "flux/workers", "org/gate", "scan"}, e.Looks().Statuses)
 }

@@ -89,11 +89,11 @@ func TestWhoApproved(t *testing.T) {
 			d.server.approved = c.commit
 			require.Equal(t, !c.waits, d.Propose(t.Context(), d.world, []*rollout.Decision{c.decision}), "it is news for the next decision")
 			if c.waits {
-				require.Empty(t, d.Approvers("prod"))
+				require.Empty(t, d.approvers())
 				d.now = d.now.Add(rest)
 				require.True(t, d.Propose(t.Context(), d.world, []*rollout.Decision{c.decision}))
 			}
-			got := d.Approvers("prod")[checkout]
+			got := d.approvers()[checkout]
 			require.NotEmpty(t, got.Why)
 			got.Why, c.want.Routing = "", "blob"
 			require.Equal(t, c.want, got)
@@ -107,18 +107,18 @@ func TestWhoApprovedIsAskedAgain(t *testing.T) {
 	on := &people{pull: forge.Details{PullRequest: forge.PullRequest{Number: 7, State: forge.StateMerged, HeadCommit: "head", MergeCommit: "merge"},
 		ClosedBy: forge.Person{Login: "bob"}}, err: &forge.UnavailableError{}}
 	d := newDesk(on)
-	require.Empty(t, d.Approvers("prod"))
+	require.Empty(t, d.approvers())
 	d.server.approved = rollout.ApprovalCommit{Commit: "merge"}
 	require.Equal(t, []string{"list"}, d.pass(t, approving(nil)))
-	require.Empty(t, d.Approvers("prod"))
+	require.Empty(t, d.approvers())
 	asked := on.gets
 	d.pass(t, approving(nil))
 	require.Equal(t, asked, on.gets, "the forge is left alone for a while")
 	d.now, on.err, on.authors = d.now.Add(2*time.Minute), nil, []forge.Person{{Login: "ada"}}
 	d.server.err = errors.New("the history is not here")
 	d.pass(t, approving(nil))
-	require.Empty(t, d.Approvers("prod"))
+	require.Empty(t, d.approvers())
 	d.server.err = nil
 	require.Equal(t, []string{"list"}, d.pass(t, approving(nil)))
-	require.Equal(t, rollout.Yes, d.Approvers("prod")[checkout].Other)
+	require.Equal(t, rollout.Yes, d.approvers()[checkout].Other)
 }

@@ -122,20 +122,13 @@ func (d *Desk) LookAgain() {
 	}
 }
 
-// Reviews gives what is known of an environment's reviews. It does not ask the forge.
-func (d *Desk) Reviews(name string) map[rollout.Name]rollout.Review {
+// Reviews gives what is known of an environment's reviews, and who approved what is proposed in it. It does not ask the
+// forge.
+func (d *Desk) Reviews(name string) (map[rollout.Name]rollout.Review, map[rollout.Name]rollout.Approver) {
 	if e := d.environments[name]; e != nil {
-		return e.reviews
+		return e.reviews, e.approvers
 	}
-	return nil
-}
-
-// Approvers gives who approved what is proposed in an environment. It does not ask the forge.
-func (d *Desk) Approvers(name string) map[rollout.Name]rollout.Approver {
-	if e := d.environments[name]; e != nil {
-		return e.approvers
-	}
-	return nil
+	return nil, nil
 }
 
 // Propose brings the branches and pull requests of an environment in line with what was decided, and looks what became

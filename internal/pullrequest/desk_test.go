@@ -106,6 +106,16 @@ func newDesk(on forge.Forge) *desk {
 	return d
 }
 
+func (d *desk) reviews() map[rollout.Name]rollout.Review {
+	reviews, _ := d.Reviews("prod")
+	return reviews
+}
+
+func (d *desk) approvers() map[rollout.Name]rollout.Approver {
+	_, approvers := d.Reviews("prod")
+	return approvers
+}
+
 // asking is a decision that waits for approval.
 func asking() *rollout.Decision {
 	p := &v1alpha1.RecordedProposal{BuildID: "v2", TemplateHash: "h", To: 10, Since: v1alpha1.NewTime(time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC))}
@@ -157,13 +167,13 @@ func TestStagesTakeTurnsWithRaises(t *testing.T) {
 	stage.Plan.Record = &v1alpha1.RoutingSpec{Versions: []v1alpha1.RecordedVersion{{Evacuations: []v1alpha1.RecordedEvacuation{e}}}}
 	stage.Plan.Review = &rollout.ReviewAsk{Proposal: rollout.ReviewedStage(e)}
 	require.Equal(t, []string{"list", "propose"}, d.pass(t, stage))
-	require.Equal(t, rollout.Review{Since: e.ProposedAt, JobID: "job"}, d.Reviews("prod")[checkout])
+	require.Equal(t, rollout.Review{Since: e.ProposedAt, JobID: "job"}, d.reviews()[checkout])
 	first := d.server.there[checkout].ID
 	raise := asking()
 	raise.Plan.Record.Versions = stage.Plan.Record.Versions
 	require.Equal(t, []string{"list", "propose"}, d.pass(t, raise))
 	require.NotEqual(t, first, d.server.there[checkout].ID)
-	require.Equal(t, rollout.Review{Since: raise.Plan.Review.Proposal.Since}, d.Reviews("prod")[checkout])
+	require.Equal(t, rollout.Review{Since: raise.Plan.Review.Proposal.Since}, d.reviews()[checkout])
 	stage.Plan.Review = nil // the raise is over, and nothing can be said of the stage now
 	require.Equal(t, []string{"list", "withdraw"}, d.pass(t, stage))
 	require.Empty(t, d.pass(t, stage))
@@ -346,7 +356,7 @@ func TestAnswers(t *testing.T) {
 			if c.want != (rollout.Review{}) {
 				c.want.Since = decision.Plan.Record.Proposal.Since
 			}
-			require.Equal(t, c.want, d.Reviews("prod")[checkout])
+			require.Equal(t, c.want, d.reviews()[checkout])
 			var link []string
 			if c.opened == 1 && c.by.Self {
 				link = []string{"7: Superseded by new"}
@@ -565,7 +575,7 @@ func TestOpeningIsFinished(t *testing.T) {
 			d.Branches, d.world.Environment.PullRequests = before.server, c.asks
 			for range 3 {
 				d.pass(t, asking())
-				require.Equal(t, "new", d.Reviews("prod")[checkout].URL, "where it is reviewed is known all the same")
+				require.Equal(t, "new", d.reviews()[checkout].URL, "where it is reviewed is known all the same")
 				if on.pull.Number == 0 {
 					on.pull = opened
 				}

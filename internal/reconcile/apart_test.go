@@ -48,7 +48,7 @@ func (s *slow) Origins(context.Context, []rollout.Snapshot) ([]rollout.GitContex
 	return nil, errors.New("busy")
 }
 
-func (s *slow) LooksAt(string) bool { return s.hang }
+func (s *slow) Looks() rollout.Looks { return rollout.Looks{All: s.hang} }
 
 // A repository that is waited for does not keep traffic from being taken back.
 func TestSlowRepositoryHoldsNoLoweringUp(t *testing.T) {

@@ -94,9 +94,7 @@ func (s *scene) Judge(_ context.Context, _ rollout.Snapshot, p rollout.Proposal)
 
 func (s *scene) Digest() string { return "policies" }
 
-func (s *scene) LooksAt(string) bool { return false }
-
-func (s *scene) Statuses() []string { return nil }
+func (s *scene) Looks() rollout.Looks { return rollout.Looks{} }
 
 // Commit keeps what it is given as the record of the next read.
 func (s *scene) Commit(_ context.Context, c rollout.Commit) (string, error) {

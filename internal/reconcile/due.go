@@ -172,7 +172,7 @@ func (r *Reconciler) review(env rollout.EnvironmentWorld, snapshots []rollout.Sn
 	if r.Proposer == nil {
 		return
 	}
-	reviews, approvers := r.Proposer.Reviews(env.Environment.Name), r.Proposer.Approvers(env.Environment.Name)
+	reviews, approvers := r.Proposer.Reviews(env.Environment.Name)
 	for i := range snapshots {
 		if is, ok := reviews[snapshots[i].Deployment]; ok {
 			snapshots[i].Review = &is

@@ -48,9 +48,7 @@ func (agrees) Judge(_ context.Context, _ rollout.Snapshot, p rollout.Proposal) r
 
 func (agrees) Digest() string { return "" }
 
-func (agrees) LooksAt(string) bool { return false }
-
-func (agrees) Statuses() []string { return nil }
+func (agrees) Looks() rollout.Looks { return rollout.Looks{} }
 
 // said is one of the things that Temporal may say beside a record.
 func said(kind byte, now time.Time, s rollout.Snapshot) rollout.Observation {

@@ -20,7 +20,9 @@ type historian struct {
 	asked int
 }
 
-func (h *historian) LooksAt(part string) bool { return h.looks && part == "git" }
+func (h *historian) Looks() rollout.Looks {
+	return rollout.Looks{Parts: map[string]bool{"git": h.looks}}
+}
 
 func (h *historian) Origins(_ context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
 	h.asked++

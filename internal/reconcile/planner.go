@@ -115,7 +115,7 @@ func (p *Planner) observe(ctx context.Context, g *group, snapshots []rollout.Sna
 	if p.SlotPatience > 0 {
 		until = time.Now().Add(p.SlotPatience)
 	}
-	unread := g.judge != nil && !g.judge.LooksAt(rollout.PartWindow)
+	unread := g.judge != nil && !g.judge.Looks().At(rollout.PartWindow)
 	var all errgroup.Group
 	all.SetLimit(max(p.Parallel, 1))
 	for i := range snapshots {
@@ -164,7 +164,7 @@ func (p *Planner) look(ctx context.Context, from Observer, s rollout.Snapshot) r
 // take much of the history. Where it can't be found it is not known, which is for the policies to judge.
 func (p *Planner) withOrigins(ctx context.Context, env rollout.EnvironmentWorld,
 	snapshots []rollout.Snapshot) []rollout.Snapshot {
-	looks := env.ByOther || p.JudgeFor != nil && p.JudgeFor(env).LooksAt("git")
+	looks := env.ByOther || p.JudgeFor != nil && p.JudgeFor(env).Looks().At("git")
 	if p.History == nil || len(snapshots) == 0 || !looks {
 		return snapshots
 	}
@@ -301,7 +301,7 @@ func (p *Planner) urgent(judge Judge, d *rollout.Decision) bool {
 	switch {
 	case d.Plan.Lower == nil:
 		return false
-	case p.metricsOf(d.Snapshot) == nil && len(judge.Statuses()) == 0:
+	case p.metricsOf(d.Snapshot) == nil && len(judge.Looks().Statuses) == 0:
 		return true
 	}
 	move := d.Plan.Actions[slices.IndexFunc(d.Plan.Actions, rollout.Action.Lowers)]

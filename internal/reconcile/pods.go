@@ -21,7 +21,7 @@ func (p *Planner) withPods(ctx context.Context, g *group, snapshots []rollout.Sn
 		return snapshots
 	}
 	patience := p.ClusterPatience
-	if g.judge != nil && g.judge.LooksAt(rollout.PartCluster) {
+	if g.judge != nil && g.judge.Looks().At(rollout.PartCluster) {
 		patience = max(patience, DefaultClusterPatience)
 	}
 	asks := make([]rollout.ClusterAsk, len(snapshots))
@@ -37,7 +37,7 @@ func (p *Planner) withPods(ctx context.Context, g *group, snapshots []rollout.Sn
 
 // looksAtPods reports whether policies of an environment may look at pods.
 func (p *Planner) looksAtPods(env rollout.EnvironmentWorld) bool {
-	return p.Cluster != nil && p.JudgeFor != nil && p.JudgeFor(env).LooksAt(rollout.PartCluster)
+	return p.Cluster != nil && p.JudgeFor != nil && p.JudgeFor(env).Looks().At(rollout.PartCluster)
 }
 
 // podsSeen keeps what a decision was made on, where policies look at pods; nil: nothing of it.

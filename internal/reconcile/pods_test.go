@@ -41,13 +41,12 @@ type looker struct {
 	parts []string
 }
 
-func (l looker) LooksAt(part string) bool {
+func (l looker) Looks() rollout.Looks {
+	out := rollout.Looks{Parts: map[string]bool{}}
 	for _, p := range l.parts {
-		if p == part {
-			return true
-		}
+		out.Parts[p] = true
 	}
-	return false
+	return out
 }
 
 // The cluster is in every decision, of the versions that have files in Git; it is waited for only where policies look

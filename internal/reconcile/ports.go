@@ -62,10 +62,8 @@ type Judge interface {
 	Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts
 	// Digest names the policies and their data.
 	Digest() string
-	// LooksAt reports whether policies may look at a part of their input, such as git.
-	LooksAt(part string) bool
-	// Statuses are the contexts of commit statuses that policies may look at, sorted.
-	Statuses() []string
+	// Looks is what the policies may look at.
+	Looks() rollout.Looks
 }
 
 // CommitHistory knows where specs come from.
@@ -140,11 +138,9 @@ type DecisionLog interface {
 
 // Proposer proposes to people what waits for their approval.
 type Proposer interface {
-	// Reviews gives what is known of an environment's reviews, by worker deployment. It does not ask the forge.
-	Reviews(environment string) map[rollout.Name]rollout.Review
-	// Approvers gives who approved what is proposed in an environment, by worker deployment, as far as Propose found
-	// that out. It does not ask the forge.
-	Approvers(environment string) map[rollout.Name]rollout.Approver
+	// Reviews gives what is known of an environment's reviews, and who approved what is proposed, as far as Propose found
+	// that out: both by worker deployment. It does not ask the forge.
+	Reviews(environment string) (map[rollout.Name]rollout.Review, map[rollout.Name]rollout.Approver)
 	// Propose brings what is proposed in an environment in line with what was decided, after that was carried out, and
 	// looks what became of it. It reports whether the next decision should know of something. What goes wrong is its
 	// own to report, and to mend the next time.

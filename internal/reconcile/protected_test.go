@@ -21,9 +21,9 @@ type desk struct {
 	err      error
 }
 
-func (d *desk) Reviews(string) map[rollout.Name]rollout.Review { return nil }
-
-func (d *desk) Approvers(string) map[rollout.Name]rollout.Approver { return nil }
+func (d *desk) Reviews(string) (map[rollout.Name]rollout.Review, map[rollout.Name]rollout.Approver) {
+	return nil, nil
+}
 
 func (d *desk) Propose(context.Context, rollout.EnvironmentWorld, []*rollout.Decision) bool {
 	d.proposed++

@@ -181,7 +181,7 @@ type looks struct {
 	read []string
 }
 
-func (l *looks) Statuses() []string { return []string{"cd"} }
+func (l *looks) Looks() rollout.Looks { return rollout.Looks{Statuses: []string{"cd"}} }
 
 // reader gives a status, and keeps whether there was time for it.
 type reader struct{ *looks }

@@ -23,7 +23,7 @@ const nobodyAsks = "the forge is not asked here: rampart run reads statuses, wit
 // withStatuses decides again what commit statuses bear on.
 func (p *Planner) withStatuses(ctx context.Context, g *group, decisions []*rollout.Decision) []*rollout.Decision {
 	judge := g.judge
-	contexts := judge.Statuses()
+	contexts := judge.Looks().Statuses
 	if len(contexts) == 0 || len(decisions) == 0 {
 		return decisions
 	}

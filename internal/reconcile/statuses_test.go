@@ -20,7 +20,7 @@ type asker struct {
 	questions []rollout.StatusQuestion
 }
 
-func (a *asker) Statuses() []string { return a.contexts }
+func (a *asker) Looks() rollout.Looks { return rollout.Looks{Statuses: a.contexts} }
 
 // setsAll gives the same fact for each context.
 type setsAll struct{ *asker }

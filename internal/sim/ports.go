@@ -56,11 +56,10 @@ func (j judge) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal
 // Digest implements reconcile.Judge.
 func (judge) Digest() string { return "" }
 
-// LooksAt implements reconcile.Judge: at the rollback window only.
-func (judge) LooksAt(part string) bool { return part == rollout.PartWindow }
-
-// Statuses implements reconcile.Judge: there are none in a simulation.
-func (judge) Statuses() []string { return nil }
+// Looks implements reconcile.Judge: at the rollback window only. There are no commit statuses in a simulation.
+func (judge) Looks() rollout.Looks {
+	return rollout.Looks{Parts: map[string]bool{rollout.PartWindow: true}}
+}
 
 func (p ports) at() time.Time { return p.now }
 

@@ -118,14 +118,8 @@ func (e *Engine) Digest() string { return e.facts.Load().Digest }
 // Problems are what is broken, sorted by file and line.
 func (e *Engine) Problems() []parse.Problem { return e.facts.Load().Problems }
 
-// Statuses are the contexts of commit statuses that policies may ask about, as policy.Engine has them.
-func (e *Engine) Statuses() []string { return e.facts.Load().Statuses }
-
-// LooksAt reports whether policies may look at a part of their input, such as git.
-func (e *Engine) LooksAt(part string) bool {
-	f := e.facts.Load()
-	return f.LooksAtAll || f.Looks[part]
-}
+// Looks is what the policies may look at.
+func (e *Engine) Looks() rollout.Looks { return e.facts.Load().Looks }
 
 // Judge says what policy thinks of a proposal, as policy.Engine does.
 func (e *Engine) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {

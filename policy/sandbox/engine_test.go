@@ -88,9 +88,9 @@ func TestTheSameApart(t *testing.T) {
 			apart, here := compile(t, cfg), policy.Compile(cfg)
 			require.Equal(t, here.Digest(), apart.Digest())
 			require.Equal(t, here.Problems(), apart.Problems())
-			require.Equal(t, here.Statuses(), apart.Statuses())
+			require.Equal(t, here.Looks().Statuses, apart.Looks().Statuses)
 			for _, part := range []string{"git", "cluster", rollout.PartWindow, "references", "nothing"} {
-				require.Equal(t, here.LooksAt(part), apart.LooksAt(part), part)
+				require.Equal(t, here.Looks().At(part), apart.Looks().At(part), part)
 			}
 			require.Empty(t, cmp.Diff(here.Judge(t.Context(), day, proposal), apart.Judge(t.Context(), day, proposal)))
 			require.Empty(t, cmp.Diff(here.Judge(t.Context(), day, rollout.Proposal{}).Spec, apart.JudgeSpec(t.Context(), day)))
@@ -175,7 +175,7 @@ func TestOthersDoNotWait(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	require.NotEmpty(t, hostile.Digest())
-	require.False(t, hostile.LooksAt("git"))
+	require.False(t, hostile.Looks().At("git"))
 	require.Empty(t, hostile.Problems())
 	require.Equal(t, []string{"acme.told"}, rulesOf(other.Judge(t.Context(), policytest.Snapshot(t), proposal).Of(ramp.ID)))
 	_, err := hostile.Ask(t.Context(), document(t), ramp.ID, "1")

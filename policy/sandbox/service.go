@@ -84,17 +84,11 @@ func answer[T any](s *service, q Question, out *Answer[T], work func(*policy.Doc
 type Facts struct {
 	Digest   string
 	Problems []parse.Problem
-	// Looks are the parts of the input that they may look at; LooksAtAll: any.
-	Looks      map[string]bool
-	LooksAtAll bool
-	// Statuses are the contexts of commit statuses that they may ask about.
-	Statuses []string
+	Looks    rollout.Looks
 }
 
 func factsOf(e *policy.Engine) Facts {
-	f := Facts{Digest: e.Digest(), Problems: e.Problems(), Statuses: e.Statuses()}
-	f.Looks, f.LooksAtAll = e.Looks()
-	return f
+	return Facts{Digest: e.Digest(), Problems: e.Problems(), Looks: e.Looks()}
 }
 
 // Load compiles policies, which the other methods are about.

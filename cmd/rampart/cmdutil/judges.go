@@ -116,7 +116,7 @@ func (j *Judges) MissingBundles() (names []string, own bool) {
 // that.
 func (j *Judges) LocateReferences() index.Option {
 	return index.LocateReferences(func(env rollout.EnvironmentWorld, _ rollout.Name, compared bool) bool {
-		return compared && j.Engine(env).LooksAt(input.References)
+		return compared && j.Engine(env).Looks().At(input.References)
 	})
 }
 

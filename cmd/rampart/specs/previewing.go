@@ -470,7 +470,7 @@ func (r *previewing) notes(at time.Time) []string {
 		out = append(out, "policies of the bot's own, if it has any, have no say here: give them with --policy-dir")
 	}
 	for _, env := range m.After.Environments {
-		if r.judges.Engine(env).LooksAt("git") {
+		if r.judges.Engine(env).Looks().At("git") {
 			out = append(out, fmt.Sprintf("policies of environment %s look at the commit, its author or its "+
 				"signature, which there is only once it is merged",
 				env.Environment.Name))

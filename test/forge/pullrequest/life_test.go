@@ -117,7 +117,8 @@ func (l *life) pass(decisions ...*rollout.Decision) {
 	l.now = l.now.Add(rest)
 	l.world.Base = l.Git.Tip("main")
 	require.Empty(l, l.cycle(decisions...))
-	l.said = l.desk.Reviews("prod")[checkout]
+	reviews, _ := l.desk.Reviews("prod")
+	l.said = reviews[checkout]
 	if l.said.URL != "" {
 		l.asks.Plan.Review.Proposal.PullRequest = l.said.URL
 	}
