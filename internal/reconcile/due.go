@@ -79,12 +79,13 @@ func (r *Reconciler) split(env rollout.EnvironmentWorld, shared *resync.Shared,
 	hash resync.ConnectionHash) (due []*rollout.Known, resting []*resync.Row) {
 	name, now := env.Environment.Name, r.Now()
 	walk := r.resync.Walk(name)
+	key := func(k *rollout.Known) resync.Key { return resync.Key{Env: name, Name: k.Deployment} }
+	failed := func(k *rollout.Known) bool { return len(r.failures) > 0 && r.failures[key(k)] != nil }
 	for _, k := range env.Known {
-		key := resync.Key{Env: name, Name: k.Deployment}
 		switch {
-		case r.running.has(key):
+		case len(r.running.groups) > 0 && r.running.has(key(k)):
 			walk.Keep(k)
-		case r.Lister == nil || r.failures[key] != nil || !walk.Rests(k, shared, hash, now):
+		case r.Lister == nil || failed(k) || !walk.Rests(k, shared, hash, now):
 			due = append(due, k)
 		}
 	}

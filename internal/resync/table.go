@@ -43,27 +43,28 @@ type Key struct {
 // KeyOf is the key of a snapshot.
 func KeyOf(s *rollout.Snapshot) Key { return Key{s.Environment.Name, s.Deployment} }
 
-// Row is what a decision to do nothing was made on, and until when it holds.
+// Row is what a decision to do nothing was made on, and until when it holds. First come the fields that a walk over
+// rows at rest reads: in one line of the processor's cache, since most of a cycle without a change waits for them.
 type Row struct {
-	Inputs rollout.Inputs
-	// Until is when the worker deployment is described again, Due when the decision changes by itself (zero: never).
-	Until, Due time.Time
-	// Routing as it was observed.
-	Routing rollout.RoutingConfig
-	// TemporalNamespace that it is listed in.
-	TemporalNamespace string
-	// Pods is what the cluster said, where policies look at that; nil: they do not, or it is of an earlier run.
-	Pods *Pods
-
 	// known and shared are what the inputs were compared with last, and were the same as.
 	known  *rollout.Known
 	shared *Shared
-	listed string
 	list   *list
 	// with is the list in which its traffic had not moved.
 	with *rollout.Listing
+	// Until is when the worker deployment is described again, Due when the decision changes by itself (zero: never).
+	Until time.Time
 	// gone says that it is not in the table any more.
 	gone bool
+
+	Due    time.Time
+	Inputs rollout.Inputs
+	// Routing as it was observed.
+	Routing rollout.RoutingConfig
+	// TemporalNamespace that it is listed in, and its name there.
+	TemporalNamespace, listed string
+	// Pods is what the cluster said, where policies look at that; nil: they do not, or it is of an earlier run.
+	Pods *Pods
 }
 
 // Pods is what was asked of the cluster for a decision, and the answer.
