@@ -52,11 +52,12 @@ type Row struct {
 	list   *list
 	// with is the list in which its traffic had not moved.
 	with *rollout.Listing
-	// Until is when the worker deployment is described again, Due when the decision changes by itself (zero: never).
+	// Until is when the worker deployment is described again.
 	Until time.Time
 	// gone says that it is not in the table any more.
 	gone bool
 
+	// Due is when the decision changes by itself; zero: never.
 	Due    time.Time
 	Inputs rollout.Inputs
 	// Routing as it was observed.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -53,18 +52,26 @@ func (r *dirReader) folder(name string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%s: folders are nested more than %d deep, or a link leads back", name, maxDepth)
 	}
-	entries, err := fs.ReadDir(r.root.FS(), name)
+	f, err := r.root.Open(name)
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") {
+	names, err := f.Readdirnames(MaxFiles + 1)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, base := range names {
+		if strings.HasPrefix(base, ".") {
 			continue
 		}
 		if r.entries++; r.entries > MaxFiles {
 			return fmt.Errorf("there are more than %d files", MaxFiles)
 		}
-		if err := r.entry(path.Join(name, e.Name()), depth); err != nil {
+		if err := r.entry(path.Join(name, base), depth); err != nil {
 			return err
 		}
 	}

@@ -169,7 +169,7 @@ func (p *parameters) nearest(keys []string) *Node {
 	return best
 }
 
-// ValueAt is the value below keys of objects and places of lists, nil where there is none.
+// ValueAt follows keys of objects and indexes of lists to a value; nil: there is no such value.
 func ValueAt(value any, keys []string) any {
 	for _, k := range keys {
 		switch v := value.(type) {
