@@ -42,11 +42,9 @@ func (r *running) noteDrained(environment string, now time.Time) {
 	r.drained[environment] = drained{was.since, r.cycle}
 }
 
-// has reports whether a worker deployment is in a group at work, or in the namespace of one.
+// has reports whether a worker deployment is in a group at work, or in the namespace of one. The caller knows that some
+// group is.
 func (r *running) has(key resync.Key) bool {
-	if len(r.groups) == 0 {
-		return false
-	}
 	of, ok := r.keys[key]
 	return r.members[key] || ok && r.busy(of)
 }
