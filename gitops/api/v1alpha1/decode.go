@@ -42,13 +42,11 @@ func (d *Document) MadeBy(file string) { d.File, d.Line, d.data = file, 0, nil }
 func (d *Document) Position(path string) (line, column int) {
 	r := &report{file: d.File}
 	f := &file{report: r, budget: maxNodes * 20}
-	space := newWorkspace()
-	defer space.giveBack()
-	roots := f.split(parse(r, d.data, space))
+	roots := f.split(parse(r, d.data))
 	if d.index >= len(roots) {
 		return d.Line, 0
 	}
-	n := newExpander(r, space).object(roots[d.index].root)
+	n := newExpander(r).object(roots[d.index].root)
 	if n == nil {
 		return d.Line, 0
 	}
@@ -72,11 +70,9 @@ func Decode(name string, data []byte) ([]Document, []Problem) {
 		return nil, r.problems
 	}
 	f := &file{report: r, budget: maxNodes * 20}
-	space := newWorkspace()
-	defer space.giveBack()
-	roots := f.split(parse(r, data, space))
+	roots := f.split(parse(r, data))
 	all := r.problems
-	e := newExpander(r, space)
+	e := newExpander(r)
 	documents := make([]Document, len(roots))
 	for i, root := range roots {
 		d := &documents[i]

@@ -31,11 +31,10 @@ type expander struct {
 	nodes, text int
 	// active are the anchored nodes being expanded: an alias to one of them is within itself.
 	active []*yaml.Node
-	space  *workspace
 }
 
-func newExpander(r *report, space *workspace) *expander {
-	return &expander{report: r, nodes: maxNodes, text: maxText, space: space}
+func newExpander(r *report) *expander {
+	return &expander{report: r, nodes: maxNodes, text: maxText}
 }
 
 // object expands a document's root. Nil: it can't be used, and the report says why.
@@ -47,16 +46,14 @@ func (e *expander) object(root *yaml.Node) *node {
 	return n
 }
 
-// new takes a node from the slab; nil when the file's bound is used up.
+// new gives a node; nil when the file's bound is used up.
 func (e *expander) new(parent *node, at position) *node {
 	if e.nodes <= 0 {
 		e.stop(at, "the file has more than "+strconv.Itoa(maxNodes)+" values when its aliases are expanded")
 		return nil
 	}
 	e.nodes--
-	n := e.space.nodes.next()
-	n.parent, n.line, n.column = parent, at.line, at.column
-	return n
+	return &node{parent: parent, line: at.line, column: at.column}
 }
 
 // stop reports that a file is not read further.
@@ -120,7 +117,7 @@ func (e *expander) within(y *yaml.Node) (done func()) {
 
 func (e *expander) sequence(n *node, y *yaml.Node, depth int) bool {
 	n.kind = listNode
-	n.kids = e.space.kids.next(min(len(y.Content), e.nodes))
+	n.kids = make([]*node, 0, min(len(y.Content), e.nodes))
 	for i, item := range y.Content {
 		k := e.new(n, position{item.Line, item.Column})
 		if k == nil {
@@ -137,7 +134,7 @@ func (e *expander) sequence(n *node, y *yaml.Node, depth int) bool {
 
 func (e *expander) mapping(n *node, y *yaml.Node, depth int) bool {
 	n.kind = objectNode
-	n.kids = e.space.kids.next(min(len(y.Content)/2, e.nodes))
+	n.kids = make([]*node, 0, min(len(y.Content)/2, e.nodes))
 	var merges []*yaml.Node
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		key, value := y.Content[i], y.Content[i+1]

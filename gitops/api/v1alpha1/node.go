@@ -138,7 +138,7 @@ func (n *node) writePath(b *strings.Builder) {
 func isPlainKey(key string) bool {
 	for i := range len(key) {
 		c := key[i]
-		if c != '-' && !isLetter(c) && !isDigit(c) {
+		if c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
 			return false
 		}
 	}

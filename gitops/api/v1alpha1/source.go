@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/rampart-gitops/rampart/gitops/api/internal/plainyaml"
 )
 
 // MayHoldObjects says whether a file can hold an object of this package's kinds. It can if one of their API groups
@@ -82,10 +84,9 @@ func readable(r *report, data []byte) bool {
 }
 
 // parse gives the roots of a file's YAML documents. After a syntax error the rest of the file is not read. A file that
-// does not spell one of our API groups gets a warning for it: a chart's templates, say, are no YAML. The roots may be
-// the space's.
-func parse(r *report, data []byte, space *workspace) []*yaml.Node {
-	if root, ok := plain(data, space); ok {
+// does not spell one of our API groups gets a warning for it: a chart's templates, say, are no YAML.
+func parse(r *report, data []byte) []*yaml.Node {
+	if root, ok := plainyaml.Parse(data); ok {
 		return []*yaml.Node{root}
 	}
 	data = jsonAsYAML(bytes.ReplaceAll(data, []byte("\n%YAML 1.2"), []byte("\n%YAML 1.1")))

@@ -1,6 +1,9 @@
-package v1alpha1
+package plainyaml
 
 import (
+	"bytes"
+	"errors"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -14,7 +17,7 @@ import (
 
 // What this program writes is plain: else reading is slow, and nothing else would tell.
 func TestRecordsArePlain(t *testing.T) {
-	archives, err := filepath.Glob("../../../render/testdata/*.txtar")
+	archives, err := filepath.Glob("../../../../render/testdata/*.txtar")
 	require.NoError(t, err)
 	seen := map[string]int{}
 	for _, name := range archives {
@@ -22,7 +25,7 @@ func TestRecordsArePlain(t *testing.T) {
 		require.NoError(t, err)
 		for _, f := range archive.Files {
 			if base := path.Base(f.Name); (base == "routing.yaml" || base == "status.yaml") && len(f.Data) > 0 {
-				_, ok := plain(f.Data, new(workspace))
+				_, ok := Parse(f.Data)
 				require.True(t, ok, "%s: %s", name, f.Name)
 				seen[base]++
 			}
@@ -32,36 +35,36 @@ func TestRecordsArePlain(t *testing.T) {
 	require.Greater(t, seen["status.yaml"], 3)
 }
 
-func TestPlainLeavesTheRestToTheLibrary(t *testing.T) {
+func TestParseLeavesTheRestToTheLibrary(t *testing.T) {
 	for _, text := range []string{
 		"", "\n", " a: b", "a: b\n---\nc: d", "a", "a:", "a: 'b' # c", "a: 'it''s'", `a: "\n"`, "a: &x b", "a: *x", "a: !!str b", "a: |\n  b",
 		"a: b\n  c", "a:\n  b", "a:\n b: c\n  d: e", "a: b\n- c", "- a\nb: c", "a:\n- b\n c: d", "a: b: c", "a: b:", "a:  b", "a: b ", "-  a", "-", "- ", "? a",
 		"a: {b}", "a: {b: c", "a: [b, ]", "a: [b,c]", "a: [b c]", "a: {b: c} d", `a: {"b": c}`, `a: ["b\n"]`, "a: ['b''c']", "a: [b\n  ]", "a: [é]", "a: [b] c", "a: {b:}", "a: {: b}",
 		"a: [-, b]", "a: " + strings.Repeat("[", 200) + strings.Repeat("]", 200), "---\n---\na: b", " ---\na: b", "a: b\n---", "---", "# é\na: b", "a: é", "a:\tb", "a: b\r\n", "a: ---", "1: a", `"a": b`, "a: -", "a: - b", "a: @b", "a: \"b", "a: \"", "%YAML 1.1", "a: b\n \nc: d", strings.Repeat("- ", 200) + "a",
 	} {
-		_, ok := plain([]byte(text), new(workspace))
+		_, ok := Parse([]byte(text))
 		require.False(t, ok, "%q", text)
 	}
 }
 
 // What most people write is plain.
-func TestPlainIsWhatMostWrite(t *testing.T) {
+func TestParseTakesWhatMostWrite(t *testing.T) {
 	for _, text := range []string{
 		"a: b # c", "# c\na: b", "---\n# c\n  # d\na:\n# e\n  b: c#d\n", "a: {b: c, d: {e: [f, \"g h\", 'i: j']}}", "- {a: 1}\n- [ 10m , -x ]\n- { }\n- []",
 		"args: [\"--log-format\", \"json\"]\nenv:\n  - {name: LOG_LEVEL, value: info} # of the worker\nresources:\n  requests: {cpu: 100m, memory: 256Mi}\n",
 	} {
-		root, ok := plain([]byte(text), new(workspace))
+		root, ok := Parse([]byte(text))
 		require.True(t, ok, "%q", text)
-		roots, err := parseAll([]byte(text))
+		roots, err := library([]byte(text))
 		require.NoError(t, err)
 		withoutComments(roots[0])
 		require.Equal(t, []*yaml.Node{root}, roots)
 	}
 }
 
-// FuzzPlain: what is taken for plain is what the library makes of it, to the column.
-func FuzzPlain(f *testing.F) {
-	for _, pattern := range []string{"testdata/*.yaml", "../../../examples/*/*.yaml"} {
+// FuzzParse: what is taken for plain is what the library makes of it, to the column.
+func FuzzParse(f *testing.F) {
+	for _, pattern := range []string{"../../v1alpha1/testdata/*.yaml", "../../../../examples/*/*.yaml"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(f, err)
 		for _, name := range files {
@@ -77,13 +80,11 @@ func FuzzPlain(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		space := newWorkspace()
-		defer space.giveBack()
-		root, ok := plain(data, space)
+		root, ok := Parse(data)
 		if !ok {
 			return
 		}
-		roots, err := parseAll(data)
+		roots, err := library(data)
 		require.NoError(t, err)
 		for _, root := range roots {
 			withoutComments(root)
@@ -92,7 +93,23 @@ func FuzzPlain(f *testing.F) {
 	})
 }
 
-// withoutComments drops the comments of a node and of those below it, which plain does not read.
+// library reads all documents with the YAML library.
+func library(data []byte) ([]*yaml.Node, error) {
+	var roots []*yaml.Node
+	for d := yaml.NewDecoder(bytes.NewReader(data)); ; {
+		var document yaml.Node
+		switch err := d.Decode(&document); {
+		case errors.Is(err, io.EOF):
+			return roots, nil
+		case err != nil:
+			return roots, err
+		case len(document.Content) > 0:
+			roots = append(roots, document.Content[0])
+		}
+	}
+}
+
+// withoutComments drops the comments of a node and of those below it, which Parse does not read.
 func withoutComments(n *yaml.Node) {
 	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
 	for _, c := range n.Content {
@@ -100,16 +117,14 @@ func withoutComments(n *yaml.Node) {
 	}
 }
 
-// BenchmarkPlain reads a status.yaml; BenchmarkLibrary has the library read it.
-func BenchmarkPlain(b *testing.B) {
+// BenchmarkParse reads a status.yaml; BenchmarkLibrary has the library read it.
+func BenchmarkParse(b *testing.B) {
 	data := aStatus(b)
 	b.ReportAllocs()
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		space := newWorkspace()
-		_, ok := plain(data, space)
+		_, ok := Parse(data)
 		require.True(b, ok)
-		space.giveBack()
 	}
 }
 
@@ -118,13 +133,13 @@ func BenchmarkLibrary(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		_, err := parseAll(data)
+		_, err := library(data)
 		require.NoError(b, err)
 	}
 }
 
 func aStatus(b *testing.B) []byte {
-	archive, err := txtar.ParseFile("../../../render/testdata/status.txtar")
+	archive, err := txtar.ParseFile("../../../../render/testdata/status.txtar")
 	require.NoError(b, err)
 	for _, f := range archive.Files {
 		if path.Base(f.Name) == "status.yaml" {
