@@ -18,6 +18,8 @@ type line struct {
 	ours, theirs []cost
 	// from is of how many worker deployments on the targets are.
 	from int
+	// by is the line whose native git says how fast the machine is, where git does nothing like this one.
+	by *line
 }
 
 // target is what a line has to come to at most.
@@ -117,6 +119,9 @@ func (t *table) print(s *scale) {
 		}
 		m := medians{ours: middle(r.ours)}
 		if len(r.theirs) == 0 {
+			if r.by != nil {
+				m.theirs = middle(r.by.theirs)
+			}
 			fmt.Fprintf(w, "%s\t%s\t\t\t%s\t\t\t%d\t%s\n", r.what, ms(m.ours.wall), ms(m.ours.cpu), len(r.ours), r.wanted(m, s.fleet.Deployments))
 			continue
 		}
