@@ -345,12 +345,7 @@ func cloneHashes(files map[string]string) map[string]string {
 
 // BlobHash is the name that Git gives to a file's content, in hex.
 func BlobHash(data string) string {
-	e := encoders.Get().(*encoder) // for its buffer
-	defer e.giveBack()
-	e.buf = append(e.buf, "blob "...)
-	e.buf = append(strconv.AppendInt(e.buf, int64(len(data)), 10), 0)
-	e.buf = append(e.buf, data...)
-	sum := sha1.Sum(e.buf)
+	sum := sha1.Sum([]byte("blob " + strconv.Itoa(len(data)) + "\x00" + data))
 	return hex.EncodeToString(sum[:])
 }
 

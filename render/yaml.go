@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
@@ -16,8 +15,6 @@ const (
 	maxDepth = 500
 	// maxSimpleKey is how long a key may be before it needs the explicit form: readers give up after 1024 characters.
 	maxSimpleKey = 1000
-	// maxKept is how large a buffer is that is used again, in bytes.
-	maxKept = 64 << 10
 )
 
 // YAML encodes v canonically, as one document: sorted keys, two spaces, lists not indented below their key, one
@@ -32,22 +29,11 @@ func YAML(v any) ([]byte, error) {
 
 // yamlText is YAML as a string.
 func yamlText(v any) (string, error) {
-	e := encoders.Get().(*encoder)
-	defer e.giveBack()
+	e := &encoder{buf: make([]byte, 0, 4<<10)} // as long as most manifests are
 	if err := e.value(v, alone, 0); err != nil {
 		return "", fmt.Errorf("encode yaml: %w", err)
 	}
 	return string(e.buf), nil
-}
-
-// encoders are there to be used again: many are needed one after the other, and each grows to a page or two.
-var encoders = sync.Pool{New: func() any { return new(encoder) }}
-
-func (e *encoder) giveBack() {
-	if cap(e.buf) <= maxKept {
-		e.buf, e.keys = e.buf[:0], e.keys[:0]
-		encoders.Put(e)
-	}
 }
 
 // place is where a value stands.

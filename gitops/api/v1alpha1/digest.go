@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -64,15 +63,9 @@ func (r *Routing) digest() string {
 	})
 }
 
-// buffers are used again: what a digest is made over is written, summed and forgotten.
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
-
 // digestOf gives the digest of what is appended.
 func digestOf(appendTo func([]byte) []byte) string {
-	buffer := buffers.Get().(*[]byte)
-	defer buffers.Put(buffer)
-	*buffer = appendTo((*buffer)[:0])
-	sum := sha256.Sum256(*buffer)
+	sum := sha256.Sum256(appendTo(make([]byte, 0, 4<<10)))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 

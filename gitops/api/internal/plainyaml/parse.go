@@ -1,11 +1,10 @@
-// Package plainyaml reads the part of YAML that records are in, and that most people write. It takes a tenth of the time
-// that the YAML library takes. Whatever else a text holds, it leaves to the library.
+// Package plainyaml reads the part of YAML that records are in, and that most people write. It takes a tenth of the
+// time that the YAML library takes. Whatever else a text holds, it leaves to the library.
 package plainyaml
 
 import (
 	"slices"
 	"strings"
-	"unsafe"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -21,14 +20,14 @@ const (
 // quotes, and whose scalars, lists in brackets and mappings in braces end on the line that they begin on, with nothing
 // escaped. The root is what the library gives for the document's content, to line and column, except for comments. Of
 // anything else, and of text that is not YAML at all, Parse says that it is not plain: then the library is to be asked,
-// and its answer counts. The texts of nodes are parts of the data, which must not be changed afterwards.
+// and its answer counts.
 func Parse(data []byte) (root *yaml.Node, ok bool) {
 	for _, c := range data {
 		if c != '\n' && (c < ' ' || c > '~') {
 			return nil, false
 		}
 	}
-	r := &reader{left: unsafe.String(unsafe.SliceData(data), len(data))}
+	r := &reader{left: string(data)}
 	if r.next(); r.rest == "---" && r.column == 0 {
 		r.next()
 	}
