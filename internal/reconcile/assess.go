@@ -15,7 +15,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// assess lets the groups work, beside each other, and gives for each environment what is decided when the wait is over.
+// assess lets the groups work, beside each other. It gives for each environment what is decided, as soon as its groups
+// are done or the wait is over. What late groups of earlier cycles decided comes first: nothing is waited for then.
 // A group that takes longer goes on, and a later cycle gives what it decided; from then on no cycle waits for its
 // namespace, until a group of it is done in time.
 func (r *Reconciler) assess(ctx context.Context, tip reading, groups []*group) iter.Seq[assessed] {
@@ -23,28 +24,68 @@ func (r *Reconciler) assess(ctx context.Context, tip reading, groups []*group) i
 		r.start(ctx, groups)
 		over, end := r.Groups.waiting()
 		defer end()
-		environments := slices.Clone(tip.World.Environments)
-		slices.SortStableFunc(environments, func(a, b rollout.EnvironmentWorld) int {
+		left := slices.Clone(tip.World.Environments)
+		slices.SortStableFunc(left, func(a, b rollout.EnvironmentWorld) int {
 			return cmp.Or(
 				byTurn(r.running.drained[a.Environment.Name].since, r.running.drained[b.Environment.Name].since),
 				first(!r.proposes(a.Environment), !r.proposes(b.Environment)))
 		})
-		for _, env := range environments {
-			name, over := env.Environment.Name, over
-			if r.proposes(env.Environment) { // it waits for all of its groups, after the commits of others
-				over = ctx
+		for _, env := range left {
+			if a := r.collect(env.Environment.Name, r.lateOf(env), nil); len(a.groups) > 0 && !yield(a) {
+				return
 			}
-			r.wait(over, slices.DeleteFunc(slices.Clone(groups), func(g *group) bool { return g.environment != name }))
-			a := r.collect(name, func(a assessed, g *group) bool { // late ones wait for each other
+		}
+		for len(left) > 0 {
+			i := r.firstDone(ctx, over, left, groups)
+			env := left[i].Environment
+			left = slices.Delete(left, i, i+1)
+			a := r.collect(env.Name, nil, func(a assessed, g *group) bool { // late ones wait for each other
 				return a.incomplete && g.undivided && !g.raises && g.cycle != r.running.cycle
 			})
-			lost := r.running.drained[name].cycle == r.running.cycle
-			if a.incomplete = a.incomplete || lost && r.proposes(env.Environment); !a.incomplete && !lost {
-				delete(r.running.drained, name)
+			lost := r.running.drained[env.Name].cycle == r.running.cycle
+			if a.incomplete = a.incomplete || lost && r.proposes(env); !a.incomplete && !lost {
+				delete(r.running.drained, env.Name)
 			}
 			if !yield(a) {
 				return
 			}
+		}
+	}
+}
+
+// lateOf gives a condition for groups of earlier cycles, whose decisions are committed before anything is waited for.
+// Where commits may be proposed, one is about all groups.
+func (r *Reconciler) lateOf(env rollout.EnvironmentWorld) func(*group) bool {
+	return func(g *group) bool {
+		return !r.proposes(env.Environment) && g.cycle != r.running.cycle && g.isDone()
+	}
+}
+
+// firstDone waits for the first of some environments whose groups are done, or are not waited for any more. It gives
+// its index. What waits for its commit since an earlier cycle comes before others, and so do all in their order where
+// the wait has no limit.
+func (r *Reconciler) firstDone(ctx, over context.Context, left []rollout.EnvironmentWorld, groups []*group) int {
+	for {
+		for i, env := range left {
+			until := over
+			if r.proposes(env.Environment) { // it waits for all of its groups, after the commits of others
+				until = ctx
+			}
+			if until.Err() != nil || r.running.done(env.Environment.Name, groups) {
+				return i
+			}
+			if r.Groups.Wait == 0 || !r.running.drained[env.Environment.Name].since.IsZero() {
+				break
+			}
+		}
+		expired := over.Done()
+		if over.Err() != nil {
+			expired = nil
+		}
+		select {
+		case <-r.running.ended:
+		case <-expired:
+		case <-ctx.Done():
 		}
 	}
 }
@@ -55,6 +96,7 @@ func (r *Reconciler) start(ctx context.Context, groups []*group) {
 		if r.running.groups == nil {
 			r.running.groups, r.running.slow, r.running.members = map[groupKey]*group{}, map[groupKey]bool{},
 				map[resync.Key]bool{}
+			r.running.ended = make(chan struct{}, 1)
 		}
 		for key := range g.members() {
 			r.running.members[key] = true
@@ -92,6 +134,10 @@ func (r *Reconciler) work(ctx context.Context, g *group) {
 	if g.finish() && r.Groups.Done != nil {
 		r.Groups.Done()
 	}
+	select {
+	case r.running.ended <- struct{}{}:
+	default: // the cycle is about to look already
+	}
 }
 
 // wait waits for groups, but not for those of slow namespaces.
@@ -125,15 +171,15 @@ type assessed struct {
 
 func (a *assessed) tipsSeen() string { return strings.Join(slices.Compact(a.tips), ", ") }
 
-// collect ends the groups of an environment that are done, except those to keep, and gives what they decided. Keep is
-// asked when it is known whether groups are still at work.
-func (r *Reconciler) collect(environment string, keep func(assessed, *group) bool) assessed {
+// collect ends the groups of an environment that are done, except those to keep, and gives what they decided. It looks
+// only at those that of takes. Keep is asked when it is known whether groups are still at work. Nil: all, and none.
+func (r *Reconciler) collect(environment string, of func(*group) bool, keep func(assessed, *group) bool) assessed {
 	a := assessed{environment: environment, waiting: map[rollout.Name]bool{}, since: map[rollout.Name]time.Time{}}
 	var done []groupKey
 	for _, key := range slices.SortedFunc(maps.Keys(r.running.groups), groupKey.compare) {
 		g := r.running.groups[key]
 		switch {
-		case key.environment != environment:
+		case key.environment != environment, of != nil && !of(g):
 		case g.leave():
 			r.running.slow[key] = true
 			a.incomplete = a.incomplete || g.undivided
@@ -143,7 +189,7 @@ func (r *Reconciler) collect(environment string, keep func(assessed, *group) boo
 	}
 	for _, key := range done {
 		g := r.running.groups[key]
-		if keep(a, g) {
+		if keep != nil && keep(a, g) {
 			continue
 		}
 		r.dissolve(g)

@@ -212,7 +212,7 @@ func (r *Reconciler) endedNow(g *group) bool {
 // drain ends the groups of an environment that are done, except those to keep. Nothing of what they decided is
 // committed.
 func (r *Reconciler) drain(environment string, report *Report, keep func(*group) bool) {
-	a := r.collect(environment, func(_ assessed, g *group) bool { return keep(g) })
+	a := r.collect(environment, nil, func(_ assessed, g *group) bool { return keep(g) })
 	r.served(a)
 	report.merge(a, r)
 	if len(a.decisions) > 0 {

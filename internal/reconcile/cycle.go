@@ -98,10 +98,11 @@ const MaxTries = 8
 // is ahead of Temporal. The next cycle decides on new observations: it raises if all still holds, else it records what
 // Temporal has.
 //
-// A cycle waits for its groups, and for its raises, no longer than Groups says: 5 seconds in the bot. Where the calls
-// of a Temporal namespace hang, the cycle goes on with the other groups and commits what they decided. The late group
-// stays at work: it lowers as soon as it can, and the first cycle after its end commits and raises what it decided.
-// Until its end, about a minute later at most, its worker deployments are in no other group.
+// A cycle waits for its groups, and for its raises, no longer than Groups says: 5 seconds in the bot. An environment
+// that is done does not wait for others. Where the calls of a Temporal namespace hang, the cycle goes on with the other
+// groups and commits what they decided. The late group stays at work: it lowers as soon as it can, and the first cycle
+// after its end commits and raises what it decided, before it waits for anything. Until its end, about a minute later
+// at most, its worker deployments are in no other group.
 //
 // While the repository cannot be read, survey fails, and lowers traffic by what was read last (blind.go). A commit that
 // fails, or a branch that can't be read again, pauses the commits and raises of its environment for some seconds; its

@@ -192,7 +192,8 @@ func TestRaiseFollowsTheCommit(t *testing.T) {
 	require.Equal(t, []string{"raise SetCurrent"}, s.calls)
 }
 
-// Facts that grew old while the commit was pushed raise nothing; the next cycle decides again, without a commit.
+// Facts that grew old while the commit was pushed raise nothing, and the next status says so. That cycle decides again
+// and raises, and the one after it says that nothing is wrong any more.
 func TestOldFactsRaiseNothing(t *testing.T) {
 	s := newScene(t)
 	r := s.reconciler()
@@ -201,9 +202,31 @@ func TestOldFactsRaiseNothing(t *testing.T) {
 	s.later = 2 * time.Minute
 	require.Len(t, s.once(r).Commits, 1)
 	require.Empty(t, s.calls)
+	s.later = 0
 	s.ready()
-	require.Empty(t, s.once(r).Commits, "it is in Git already")
+	require.Len(t, s.once(r).Commits, 1, "the status")
 	require.Equal(t, []string{"raise SetCurrent"}, s.calls)
+	ready := s.readyCondition()
+	require.Equal(t, string(rollout.StaleFacts), ready.Reason)
+	require.Contains(t, ready.Message, "not raised: when its commit was pushed, what was seen of Temporal was more than 1m0s old")
+	for _, c := range s.world.Environments[0].Deployments[0].Record.Status.Status.Conditions {
+		require.False(t, c.Type == v1alpha1.ConditionStalled && c.Status == v1alpha1.True, "it is tried again at once")
+	}
+	s.ready()
+	s.once(r)
+	require.NotEqual(t, string(rollout.StaleFacts), s.readyCondition().Reason)
+}
+
+// readyCondition is the condition Ready of the status that was committed last.
+func (s *scene) readyCondition() v1alpha1.Condition {
+	s.t.Helper()
+	for _, c := range s.world.Environments[0].Deployments[0].Record.Status.Status.Conditions {
+		if c.Type == v1alpha1.ConditionReady {
+			return c
+		}
+	}
+	s.t.Fatal("no condition Ready")
+	return v1alpha1.Condition{}
 }
 
 // What was committed before is raised without a push, which would compare the branch: it is read again, and who
@@ -232,6 +255,8 @@ func TestRaiseWithoutAPushLooksAgain(t *testing.T) {
 			s.ready()
 			s.later = 2 * time.Minute
 			require.Len(t, s.once(r).Commits, 1, "too late to raise")
+			s.ready()
+			require.Len(t, s.once(r).Commits, 1, "the status, and too late again")
 			s.ready()
 			reads := &counted{Source: s}
 			r.Source, r.Observer = reads, &meanwhile{s, func() { c.meanwhile(s) }}

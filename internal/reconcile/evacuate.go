@@ -15,9 +15,6 @@ type batches struct{ started, failed bool }
 // startBatches starts the batch jobs of a plan, after the push. A job that the namespace has no room for does not count
 // as a failure: the record says that it is to run, and the next cycle tries again.
 func (r *Reconciler) startBatches(ctx context.Context, d *rollout.Decision, report *Report) (out batches) {
-	if r.tooOld(d) {
-		return out // decided again in the next cycle
-	}
 	for _, b := range d.Plan.Batches {
 		log := r.Log.With("deployment", d.Plan.Deployment.String(), "buildID", b.BuildID, "job", b.Job.JobID)
 		switch err := r.Versions.StartBatch(ctx, plan.SubjectOf(d.Snapshot), b); {

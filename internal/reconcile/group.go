@@ -121,12 +121,17 @@ func (g *group) finish() (late bool) {
 func (g *group) leave() (late bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.late = g.late || !g.isDone()
+	return !g.isDone()
+}
+
+// isDone reports whether its work is done.
+func (g *group) isDone() bool {
 	select {
 	case <-g.done:
-		return false
-	default:
-		g.late = true
 		return true
+	default:
+		return false
 	}
 }
 

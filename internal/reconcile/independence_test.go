@@ -168,6 +168,44 @@ func TestUndividedCommitHoldsNoOtherUp(t *testing.T) {
 	})
 }
 
+// An environment whose groups are done is committed, whatever another one waits for; and what a late group decided is
+// committed before anything is waited for.
+func TestEnvironmentsAreCommittedAsTheyAreDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSpread(t, "slow", "slower", "well")
+		s.delays["slow"], s.delays["slower"] = time.Second, 3*time.Second // for each of two questions
+		first := &s.world.Environments[0]
+		second := *first
+		second.Environment.Name = "second"
+		second.Deployments = slices.Clone(first.Deployments[2:])
+		second.Deployments[0].Environment.Name = "second"
+		first.Deployments = first.Deployments[:2]
+		s.world.Environments = append(s.world.Environments, second)
+		r := s.reconciler()
+		var begin time.Time
+		var at []string
+		r.Committer = commits(func(ctx context.Context, c rollout.Commit) (string, error) {
+			at = append(at, fmt.Sprint(time.Since(begin), " ", committed(c)))
+			return s.Commit(ctx, c)
+		})
+		cycle := func() {
+			begin, at = time.Now(), nil
+			_, err := r.Cycle(t.Context())
+			require.NoError(t, err)
+		}
+		cycle()
+		require.Equal(t, []string{"0s w002", "5s w000"}, at, "the one is done at once, the other waits for its groups")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		s.mu.Lock()
+		s.delays["well"], s.delays["slow"] = 4*time.Second, 4*time.Second
+		s.mu.Unlock()
+		cycle()
+		require.Equal(t, "0s w001", append(at, "no commit")[0], "the late one")
+		r.Close()
+	})
+}
+
 // A late group lowers at once, whatever the cycles do meanwhile.
 func TestLateGroupLowersAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -29,7 +29,7 @@ func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, de
 	over, end := r.Groups.waiting()
 	defer end()
 	r.wait(over, groups)
-	report.merge(r.collect(env.Environment.Name, func(_ assessed, g *group) bool { return !g.raises }), r)
+	report.merge(r.collect(env.Environment.Name, func(g *group) bool { return g.raises }, nil), r)
 	return nil
 }
 
@@ -73,8 +73,11 @@ func (r *Reconciler) carryOut(ctx context.Context, g *group, d *rollout.Decision
 			done = true
 		}
 	}
-	if d.Plan.Raise != nil && r.tooOld(d) {
+	if raises(d) && r.tooOld(d) {
 		r.Log.InfoContext(ctx, "not raised on old facts", "deployment", d.Plan.Deployment.String())
+		report.problems[keyOf(d)] = &rollout.Problem{Reason: rollout.StaleFacts, Message: fmt.Sprintf("not raised: "+
+			"when its commit was pushed, what was seen of Temporal was more than %s old; it is decided again by newer "+
+			"facts", r.Limits.FactMaxAge)}
 		r.postpone(g, d)
 		return done
 	}

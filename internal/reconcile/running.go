@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,12 +17,21 @@ type running struct {
 	members map[resync.Key]bool
 	// keys are the groups that worker deployments were in last.
 	keys map[resync.Key]groupKey
+	// ended has a token when a group ended since the cycle looked last.
+	ended chan struct{}
 	// slow are those whose last group its cycle did not wait for until it was done: no cycle waits for the next one.
 	slow map[groupKey]bool
 	// drained are the environments whose decisions were not committed, since the repository was waited for too long: in
 	// the next cycle they come first.
 	drained map[string]drained
 	all     sync.WaitGroup
+}
+
+// done reports whether all groups of an environment are done that a cycle waits for: not those of slow namespaces.
+func (r *running) done(environment string, groups []*group) bool {
+	return !slices.ContainsFunc(groups, func(g *group) bool {
+		return g.environment == environment && !r.slow[g.groupKey] && !g.isDone()
+	})
 }
 
 // drained says since when an environment waits for its commit, and in which cycle it lost decisions last.

@@ -158,6 +158,9 @@ const (
 	breath = 100 * time.Millisecond
 	// soonest is the least time between two cycles, unless --interval is shorter.
 	soonest = time.Second
+	// leastPatience is how long a cycle waits for the repository at least, before it lowers traffic by what was read
+	// last: what other groups decided meanwhile is decided again then.
+	leastPatience = 10 * time.Second
 )
 
 type loop struct {
@@ -191,6 +194,7 @@ func (l *loop) run(ctx context.Context) error {
 	defer end()
 	defer l.bot.Close()
 	l.bot.Groups.Done = l.bell.Ring
+	l.bot.Patience = min(max(l.interval, leastPatience), reconcile.DefaultPatience)
 	for ctx.Err() == nil {
 		r, err := l.cycle(cycles)
 		if ctx.Err() != nil {
