@@ -20,7 +20,7 @@ type lostKey struct{ dir, buildID string }
 func (r *Repository) Recorded(ctx context.Context, env v1alpha1.Environment,
 	lost []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error) {
 	tip := r.lastTips[r.outputBranch(env)]
-	s := unearthing{Repository: r, found: map[rollout.Name][]v1alpha1.RecordedVersion{}}
+	s := historySearch{Repository: r, found: map[rollout.Name][]v1alpha1.RecordedVersion{}}
 	for _, l := range lost {
 		l.BuildIDs = slices.DeleteFunc(slices.Clone(l.BuildIDs), func(id string) bool {
 			return r.cfg.Now().Before(r.unknown[lostKey{l.Dir, id}])
@@ -50,8 +50,8 @@ func (r *Repository) Recorded(ctx context.Context, env v1alpha1.Environment,
 	return s.found, err
 }
 
-// unearthing is one Recorded.
-type unearthing struct {
+// historySearch is one Recorded.
+type historySearch struct {
 	*Repository
 	left  []searched
 	found map[rollout.Name][]v1alpha1.RecordedVersion
@@ -64,12 +64,12 @@ type searched struct {
 }
 
 // drop leaves out those of whom nothing is looked for any more.
-func (s *unearthing) drop() {
+func (s *historySearch) drop() {
 	s.left = slices.DeleteFunc(s.left, func(l searched) bool { return len(l.BuildIDs) == 0 })
 }
 
 // visit looks at the records of a commit, and says whether there is more to look for.
-func (s *unearthing) visit(ctx context.Context, c git.CommitInfo) (more bool, err error) {
+func (s *historySearch) visit(ctx context.Context, c git.CommitInfo) (more bool, err error) {
 	for i := range s.left {
 		l := &s.left[i]
 		all, _, err := s.recordAt(ctx, c, l.Dir, &l.seen)
@@ -85,7 +85,7 @@ func (s *unearthing) visit(ctx context.Context, c git.CommitInfo) (more bool, er
 }
 
 // look takes over what a record has of what is looked for.
-func (s *unearthing) look(l *searched, routing *v1alpha1.Routing) {
+func (s *historySearch) look(l *searched, routing *v1alpha1.Routing) {
 	if routing.Spec.TemporalNamespace != l.TemporalNamespace {
 		return
 	}

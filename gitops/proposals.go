@@ -282,14 +282,14 @@ func (r *Repository) holds(ctx context.Context, was Proposed, request git.Commit
 // outputID is the ID of all that is put on an OutputBranch.
 const outputID = "output"
 
-// Gist is what a file says that is worth another commit while one waits.
-type Gist func(file, data string) string
+// Fingerprint is what a file says that is worth another commit while one waits.
+type Fingerprint func(file, data string) string
 
 // ProposeCommit puts a commit on a branch of its own that the output's branch does not take, in place of what was
-// there. It writes only where the gist of its content or what it goes on top of is another: who reviews it, or tests
+// there. It writes only where the fingerprint of its content or what it goes on top of is another: who reviews it, or tests
 // it, is not sent back to the start by a clock. One with commits of others is left alone: Theirs. Errors: those of
 // Commit.
-func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, gist Gist) (Proposed, error) {
+func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, fingerprint Fingerprint) (Proposed, error) {
 	was, err := r.ProposedCommit(ctx, req.Environment.Name)
 	if err != nil || was.Theirs {
 		return was, err
@@ -301,7 +301,7 @@ func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, gist
 	}
 	byPeople := req.Environment.PullRequests.AutoMerge == "" // who look at what they merge
 	if r.own(was, on) || byPeople && !was.tip.IsZero() {
-		if err := r.keepGist(ctx, changes, was, gist); err != nil {
+		if err := r.keepFingerprint(ctx, changes, was, fingerprint); err != nil {
 			return was, err
 		}
 	}
@@ -319,9 +319,9 @@ func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, gist
 	return r.proposedAt(ctx, request.Branch, plumbing.NewHash(tip))
 }
 
-// keepGist gives files their content as it is proposed already, where that has the same gist. That leaves out times,
+// keepFingerprint gives files their content as it is proposed already, where that has the same fingerprint. That leaves out times,
 // which decide when the next step is: of a commit that anybody may have made, it is not for what is merged by itself.
-func (r *Repository) keepGist(ctx context.Context, changes []git.Change, was Proposed, gist Gist) error {
+func (r *Repository) keepFingerprint(ctx context.Context, changes []git.Change, was Proposed, fingerprint Fingerprint) error {
 	c, err := r.mirror.Commit(was.tip)
 	if err != nil {
 		return err
@@ -344,7 +344,7 @@ func (r *Repository) keepGist(ctx context.Context, changes []git.Change, was Pro
 	}
 	for i, hash := range proposed {
 		if data, err := r.mirror.Blob(hash, tree.MaxFileSize); err == nil &&
-			gist(changes[i].Path, string(data)) == gist(changes[i].Path, string(changes[i].Data)) {
+			fingerprint(changes[i].Path, string(data)) == fingerprint(changes[i].Path, string(changes[i].Data)) {
 			changes[i].Data = data
 		}
 	}

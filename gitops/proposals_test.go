@@ -348,7 +348,7 @@ func TestCommitIsProposed(t *testing.T) {
 		return rollout.Commit{Environment: env, Base: r.Tip("main"), Message: "rampart(default): shop/x: say " + status,
 			Changes: []rollout.FileChange{{Path: "deploy/shop/x/status.yaml", Data: status}}}
 	}
-	gist := func(file, data string) string {
+	fingerprint := func(file, data string) string {
 		require.Equal(t, "deploy/shop/x/status.yaml", file)
 		said, _, _ := strings.Cut(data, " at ")
 		return said
@@ -361,7 +361,7 @@ func TestCommitIsProposed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Proposed{Branch: "rampart-output/" + env.Name}, none)
 
-	first, err := repo.ProposeCommit(t.Context(), commit("one at 12:00"), gist)
+	first, err := repo.ProposeCommit(t.Context(), commit("one at 12:00"), fingerprint)
 	require.NoError(t, err)
 	require.Equal(t, first.Tip, r.Tip(first.Branch))
 	require.Equal(t, r.Tip("main"), r.Git("rev-parse", first.Branch+"^"))
@@ -373,32 +373,32 @@ func TestCommitIsProposed(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, all, "it is no proposal of a worker deployment's")
 
-	again, err := repo.ProposeCommit(t.Context(), commit("one at 12:01"), gist)
+	again, err := repo.ProposeCommit(t.Context(), commit("one at 12:01"), fingerprint)
 	require.NoError(t, err)
 	require.Equal(t, first, again, "reviews and checks of it go on")
 	require.Equal(t, first.Tip, r.Tip(first.Branch))
-	second, err := repo.ProposeCommit(t.Context(), commit("two"), gist)
+	second, err := repo.ProposeCommit(t.Context(), commit("two"), fingerprint)
 	require.NoError(t, err)
 	require.NotEqual(t, first.Tip, second.Tip)
 	require.Equal(t, r.Tip("main"), r.Git("rev-parse", second.Branch+"^"), "in its place, not on top")
 	r.Hook("update", "exit 0")
 	r.Commit(gittest.Commit{Write: map[string]string{"other": "2"}})
 	read(t, repo)
-	third, err := repo.ProposeCommit(t.Context(), commit("two"), gist)
+	third, err := repo.ProposeCommit(t.Context(), commit("two"), fingerprint)
 	require.NoError(t, err)
 	require.Equal(t, r.Tip("main"), r.Git("rev-parse", third.Branch+"^"), "the branch moved")
 
 	forged(r, third.Branch, outputID, r.Tip("main"), treeWith(r, "main", map[string]string{"deploy/shop/x/status.yaml": "two at 1970"}))
 	byItself := commit("two at 12:02")
 	byItself.Environment.PullRequests.AutoMerge = "Squash"
-	third, err = repo.ProposeCommit(t.Context(), byItself, gist)
+	third, err = repo.ProposeCommit(t.Context(), byItself, fingerprint)
 	require.NoError(t, err)
 	require.Equal(t, third.Tip, r.Tip(third.Branch))
 	require.Equal(t, "two at 12:02", r.Files(third.Branch)["deploy/shop/x/status.yaml"], "the same in short, and not the bot's")
 
 	r.Commit(gittest.Commit{Branch: third.Branch, Write: map[string]string{"deploy/shop/x/status.yaml": "mine"}})
 	tip := r.Tip(third.Branch)
-	theirs, err := repo.ProposeCommit(t.Context(), commit("three"), gist)
+	theirs, err := repo.ProposeCommit(t.Context(), commit("three"), fingerprint)
 	require.NoError(t, err)
 	require.True(t, theirs.Theirs)
 	require.NoError(t, repo.Withdraw(t.Context(), theirs))

@@ -28,7 +28,7 @@ func (e *environment) reportPatterns(from tree.Tree, prefix string, of patterns)
 	if err := e.linked(of); err != nil {
 		return err
 	}
-	e.astray(of, prefix)
+	e.leftOut(of, prefix)
 	return nil
 }
 
@@ -102,8 +102,8 @@ func (e *environment) linked(of patterns) error {
 	return nil
 }
 
-// astray reports what is left out of the folders in which a field's patterns look for files.
-func (e *environment) astray(of patterns, prefix string) {
+// leftOut reports what is left out of the folders in which a field's patterns look for files.
+func (e *environment) leftOut(of patterns, prefix string) {
 	for i, at := range of.at {
 		if slices.ContainsFunc(of.at[:i], func(earlier globAt) bool { return earlier.all == at.all }) {
 			continue

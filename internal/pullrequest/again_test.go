@@ -30,7 +30,7 @@ func TestLookAgain(t *testing.T) {
 	e := &environment{files: map[rollout.Name]*file{}}
 	d.environments["prod"] = e
 	look := func() int {
-		l := &look{Desk: d, environment: e}
+		l := &look{Manager: d, environment: e}
 		pull, err := l.pull(t.Context(), rollout.Name{Namespace: "shop", Name: "checkout"}, gitops.Proposed{Tip: "c"}, now)
 		require.NoError(t, err)
 		require.Equal(t, int64(1), pull.Number)

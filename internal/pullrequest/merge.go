@@ -29,7 +29,7 @@ func (l *look) order(tip string) string {
 func (l *look) merge(ctx context.Context, f *file, tip string) error {
 	want := l.order(tip)
 	if want == nothing {
-		return l.byAndBy(ctx, f)
+		return l.notByItselfYet(ctx, f)
 	}
 	if f.seen.Number == 0 || f.ordered == want || f.tried == tip && l.Now().Sub(f.last) < f.wait {
 		return nil
@@ -95,8 +95,8 @@ func (l *look) notByItself(ctx context.Context, f *file) error {
 // is one.
 const mostTakenBack = 8
 
-// byAndBy is notByItself where it may take some looks, since what is ordered is the bot's own commit.
-func (l *look) byAndBy(ctx context.Context, f *file) error {
+// notByItselfYet is notByItself where it may take some looks, since what is ordered is the bot's own commit.
+func (l *look) notByItselfYet(ctx context.Context, f *file) error {
 	if f.ordered == "" && f.seen.Number != 0 {
 		if l.takenBack == mostTakenBack {
 			return nil
@@ -129,7 +129,7 @@ func (l *look) keepsWaiting(ctx context.Context, x *rollout.Decision, was gitops
 	if f.see(pull); pull.Number == 0 {
 		f.ordered = nothing
 	}
-	return l.byAndBy(ctx, f)
+	return l.notByItselfYet(ctx, f)
 }
 
 // heldByPolicy reports whether policy holds a raise now: what waits for approval is not to be merged before it may be

@@ -14,19 +14,19 @@ import (
 // ProposeCommit puts a commit that its branch does not take into a pull request of its own, in place of the one before.
 // One that a person closed is left closed for as long as it is the same. What goes wrong at the forge is told, and
 // tried again the next time; errors are those of the branch.
-func (d *Desk) ProposeCommit(ctx context.Context, commit rollout.Commit) error {
+func (m *Manager) ProposeCommit(ctx context.Context, commit rollout.Commit) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	e := d.environment(commit.Environment.Name)
-	is, err := d.Branches.ProposeCommit(ctx, commit, render.Gist)
+	e := m.environment(commit.Environment.Name)
+	is, err := m.Branches.ProposeCommit(ctx, commit, render.Fingerprint)
 	if err != nil {
 		return err
 	}
 	e.output = true
-	l := &look{Desk: d, environment: e, world: rollout.EnvironmentWorld{Environment: commit.Environment,
+	l := &look{Manager: m, environment: e, world: rollout.EnvironmentWorld{Environment: commit.Environment,
 		Base: commit.Base}}
 	switch {
-	case d.Now().Before(d.until), d.Now().Before(l.file(output).until):
+	case m.Now().Before(m.until), m.Now().Before(l.file(output).until):
 	case is.Theirs:
 		l.tell(ctx, output, l.freeOutput(ctx, is))
 	default:
@@ -91,14 +91,14 @@ func (l *look) openOutput(ctx context.Context, is gitops.Proposed, commit rollou
 
 // outputIsDone takes back what was proposed of an environment's commits once there is none that its branch does not
 // take.
-func (d *Desk) outputIsDone(ctx context.Context, e *environment, world rollout.EnvironmentWorld) {
+func (m *Manager) outputIsDone(ctx context.Context, e *environment, world rollout.EnvironmentWorld) {
 	mayBe := !e.looked && world.Environment.PullRequests.OnProtectedBranch != "" // an earlier run may have left one
-	if !e.output && !mayBe || d.Now().Before(d.until) {
+	if !e.output && !mayBe || m.Now().Before(m.until) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	l := &look{Desk: d, environment: e, world: world}
+	l := &look{Manager: m, environment: e, world: world}
 	l.tell(ctx, output, l.endOutput(ctx))
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-func (s *server) ProposeCommit(_ context.Context, c rollout.Commit, _ gitops.Gist) (gitops.Proposed, error) {
+func (s *server) ProposeCommit(_ context.Context, c rollout.Commit, _ gitops.Fingerprint) (gitops.Proposed, error) {
 	s.calls = append(s.calls, "propose commit")
 	if !s.output.Theirs {
 		s.output = gitops.Proposed{Branch: gitops.OutputBranch(c.Environment.Name), Tip: "tip of " + c.Message, ID: "output", At: s.at}

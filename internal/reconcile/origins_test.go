@@ -12,19 +12,19 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// historian is a scene whose specs come from somewhere.
-type historian struct {
+// commitHistory is a scene whose specs come from somewhere.
+type commitHistory struct {
 	*scene
 	looks bool
 	err   error
 	asked int
 }
 
-func (h *historian) Looks() rollout.Looks {
+func (h *commitHistory) Looks() rollout.Looks {
 	return rollout.Looks{Parts: map[string]bool{"git": h.looks}}
 }
 
-func (h *historian) Origins(_ context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+func (h *commitHistory) Origins(_ context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
 	h.asked++
 	out := make([]rollout.GitContext, len(snapshots))
 	for i := range out {
@@ -48,7 +48,7 @@ func TestOrigins(t *testing.T) {
 		"it can't be had": {looks: true, err: errors.New("cut"), want: rollout.GitContext{Branch: "main"}, asked: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := &historian{scene: newScene(t), looks: tc.looks, err: tc.err}
+			h := &commitHistory{scene: newScene(t), looks: tc.looks, err: tc.err}
 			p := &Planner{Source: h, History: h, Observer: h, JudgeFor: func(rollout.EnvironmentWorld) Judge { return h },
 				Limits: rollout.DefaultLimits(), Now: func() time.Time { return h.now }, Log: slog.New(slog.DiscardHandler)}
 			_, decisions, err := p.Plan(t.Context())

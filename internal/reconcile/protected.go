@@ -63,7 +63,7 @@ func (r *Reconciler) proposes(env v1alpha1.Environment) bool {
 func identityOf(commit rollout.Commit) ([sha256.Size]byte, error) {
 	commit.Message, commit.Parts, commit.Changes = "", nil, slices.Clone(commit.Changes)
 	for i, c := range commit.Changes {
-		commit.Changes[i].Data = render.Gist(c.Path, c.Data)
+		commit.Changes[i].Data = render.Fingerprint(c.Path, c.Data)
 	}
 	b, err := json.Marshal(commit)
 	if err != nil {

@@ -8,17 +8,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-type completer struct {
+type prefetcher struct {
 	completed, forgot int
 	last              string
 }
 
-func (c *completer) Complete(context.Context) { c.completed, c.last = c.completed+1, "complete" }
-func (c *completer) Forget()                  { c.forgot, c.last = c.forgot+1, "forget" }
+func (c *prefetcher) Complete(context.Context) { c.completed, c.last = c.completed+1, "complete" }
+func (c *prefetcher) Forget()                  { c.forgot, c.last = c.forgot+1, "forget" }
 
 // Memory is given back after the first cycles and after large ones, and not in between: each time costs a collection.
 func TestRest(t *testing.T) {
-	var c completer
+	var c prefetcher
 	r := Reconciler{Planner: &Planner{}, Prefetcher: &c}
 	collections := func(done Report) uint32 {
 		var before, after runtime.MemStats

@@ -168,7 +168,7 @@ func (r ProposalReport) what() string {
 
 // why a person is asked, and what speaks for and against it.
 func (r ProposalReport) why() string {
-	out := []string{r.gist()}
+	out := []string{r.evidenceLine()}
 	var asking []string
 	for _, f := range r.Asked.Verdict.Findings {
 		if f.Waived == "" && f.Effect == rollout.RequireApproval {

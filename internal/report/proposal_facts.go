@@ -21,8 +21,8 @@ func (r ProposalReport) judged() *rollout.Canary {
 	return nil
 }
 
-// gist is the evidence in a line.
-func (r ProposalReport) gist() string {
+// evidenceLine is the evidence in a line.
+func (r ProposalReport) evidenceLine() string {
 	a, c := r.Asked.Action, r.judged()
 	switch {
 	case a.Kind != rollout.Ramp && a.Kind != rollout.Promote:

@@ -1,6 +1,5 @@
-// Package sim plays a rollout in a scripted world on a virtual clock: the same pure steps that a cycle of the bot takes
-// (ask, propose, judge, resolve, render), around a small model of Temporal, of the workers, of Git and of the people
-// who push and approve.
+// Package sim plays a rollout in a scripted world on a virtual clock. It runs the bot's own cycles
+// (reconcile.Reconciler) on a small model of Temporal, of the workers, of Git and of the people who push and approve.
 //
 // There is no I/O, no clock and no randomness: the same input gives the same timetable. Time jumps from one cycle in
 // which something happens to the next. While policy may change its mind by itself (it holds something, or counts

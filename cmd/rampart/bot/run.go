@@ -211,7 +211,7 @@ func (l *loop) run(ctx context.Context) error {
 		if err := l.bell.Wait(ctx, l.pause(r, err)); err != nil {
 			break
 		}
-		if desk, ok := l.bot.Proposer.(*pullrequest.Desk); ok && l.hooked.Swap(false) {
+		if desk, ok := l.bot.Proposer.(*pullrequest.Manager); ok && l.hooked.Swap(false) {
 			desk.LookAgain()
 		}
 	}

@@ -81,7 +81,7 @@ type subjectOfHistory struct {
 
 func history(ctx context.Context, a *cmdutil.App, name string, f historyFlags) (h report.History, err error) {
 	f.repository.DecisionRef = f.ref
-	source, touches, closeAll, err := historian(a, f.repository)
+	source, touches, closeAll, err := openHistory(a, f.repository)
 	if err != nil {
 		return h, err
 	}
@@ -106,8 +106,8 @@ func history(ctx context.Context, a *cmdutil.App, name string, f historyFlags) (
 	return h, missing
 }
 
-// historian opens where the world and its history are read from.
-func historian(a *cmdutil.App, f cmdutil.RepositoryFlags) (reconcile.Source, toucher, func() error, error) {
+// openHistory opens where the world and its history are read from.
+func openHistory(a *cmdutil.App, f cmdutil.RepositoryFlags) (reconcile.Source, toucher, func() error, error) {
 	if f.URL != "" {
 		repo, closeRepo, err := a.OpenShortLived(f)
 		if err != nil {

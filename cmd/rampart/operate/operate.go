@@ -152,7 +152,7 @@ type found struct {
 // record alone.
 func (o *operation) find(ctx context.Context) (found, error) {
 	at, err := o.inWorld(ctx)
-	if !o.byRecord || ctx.Err() != nil || err == nil && !elsewhere(at.Snapshot) {
+	if !o.byRecord || ctx.Err() != nil || err == nil && !inOtherEnvironment(at.Snapshot) {
 		return at, err
 	}
 	s, base, none := o.repo.RecordAlone(ctx, index.RecordQuery{Name: o.name, Environment: o.Env})
@@ -166,9 +166,9 @@ func (o *operation) find(ctx context.Context) (found, error) {
 	return found{s, base}, nil
 }
 
-// elsewhere reports whether a record is of another environment than the one that a branch without a rampart.yaml has:
+// inOtherEnvironment reports whether a record is of another environment than the one that a branch without a rampart.yaml has:
 // so it is on a branch that holds nothing but an output.
-func elsewhere(s rollout.Snapshot) bool {
+func inOtherEnvironment(s rollout.Snapshot) bool {
 	is := s.Record.Routing
 	return is != nil && is.Spec.Environment != "" && is.Spec.Environment != s.Environment.Name &&
 		s.Environment.Name == v1alpha1.DefaultConfig().Spec.Environments[0].Name

@@ -43,7 +43,7 @@ var checkout = rollout.Name{Namespace: "shop", Name: "checkout"}
 // life is a desk with a real repository, on a forge that keeps state. On a real Gitea the end-to-end tests do the same.
 type life struct {
 	*forgetest.Site
-	desk  *pullrequest.Desk
+	desk  *pullrequest.Manager
 	repo  *gitops.Repository
 	now   time.Time
 	world rollout.EnvironmentWorld

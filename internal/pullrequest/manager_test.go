@@ -82,7 +82,7 @@ func (f *failing) List(context.Context, forge.Filter) ([]forge.PullRequest, erro
 }
 
 type desk struct {
-	*Desk
+	*Manager
 	server *server
 	now    time.Time
 	world  rollout.EnvironmentWorld
@@ -94,7 +94,7 @@ type desk struct {
 func newDesk(on forge.Forge) *desk {
 	d := &desk{body: "body", server: &server{there: map[rollout.Name]gitops.Proposed{}}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		world: rollout.EnvironmentWorld{Environment: v1alpha1.Environment{Name: "prod"}, Base: "base"}}
-	d.Desk = New(Config{Branches: d.server, Forge: on, Base: "main", Same: bytes.Equal, Now: func() time.Time { return d.now }, Log: slog.New(slog.DiscardHandler),
+	d.Manager = New(Config{Branches: d.server, Forge: on, Base: "main", Same: bytes.Equal, Now: func() time.Time { return d.now }, Log: slog.New(slog.DiscardHandler),
 		Title: func(*rollout.Decision) string { return "title" },
 		Commit: func(_ v1alpha1.Environment, branch, message string) (string, string) {
 			return "commit to " + branch, message

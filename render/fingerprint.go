@@ -10,10 +10,10 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/layout"
 )
 
-// Gist is what a file says that is worth another commit while one waits for its merge: all of it, but for a status.yaml
+// Fingerprint is what a file says that is worth another commit while one waits for its merge: all of it, but for a status.yaml
 // what makes its status a new one, and for a routing.yaml all but the bot's own times. Two files of the same name and
-// gist differ in when they were made.
-func Gist(file, data string) string {
+// fingerprint differ in when they were made.
+func Fingerprint(file, data string) string {
 	switch path.Base(file) {
 	case layout.Routing:
 		return timesAndSeal.ReplaceAllStringFunc(data, withoutClock)
@@ -28,12 +28,12 @@ func Gist(file, data string) string {
 		}
 		meta := object.Metadata
 		meta.Labels, meta.Annotations = ownKeys(meta.Labels), ownKeys(meta.Annotations)
-		gist, err := json.Marshal([]any{object.APIVersion, object.Kind, meta, object.Spec,
+		fingerprint, err := json.Marshal([]any{object.APIVersion, object.Kind, meta, object.Spec,
 			TransitionKey(object.Status)})
 		if err != nil {
 			return data
 		}
-		return string(gist)
+		return string(fingerprint)
 	}
 	return data
 }

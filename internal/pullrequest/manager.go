@@ -21,13 +21,13 @@ type Branches interface {
 	Proposals(ctx context.Context, environment string) (map[rollout.Name]gitops.Proposed, error)
 	Propose(ctx context.Context, p gitops.Proposal, was gitops.Proposed) (tip string, err error)
 	Withdraw(ctx context.Context, was gitops.Proposed) error
-	ProposeCommit(ctx context.Context, commit rollout.Commit, gist gitops.Gist) (gitops.Proposed, error)
+	ProposeCommit(ctx context.Context, commit rollout.Commit, fingerprint gitops.Fingerprint) (gitops.Proposed, error)
 	ProposedCommit(ctx context.Context, environment string) (gitops.Proposed, error)
 	ApprovalIn(ctx context.Context, env v1alpha1.Environment, dir string,
 		has func(v1alpha1.RoutingSpec) bool) (rollout.ApprovalCommit, bool, error)
 }
 
-// Config is what a Desk works with.
+// Config is what a Manager works with.
 type Config struct {
 	Branches Branches
 	Forge    forge.Forge
@@ -65,8 +65,8 @@ const (
 	mostUpdates = 4
 )
 
-// Desk is a reconcile.Proposer. It is used by one goroutine at a time.
-type Desk struct {
+// Manager is a reconcile.Proposer. It is used by one goroutine at a time.
+type Manager struct {
 	Config
 	environments map[string]*environment
 	// until is when the forge is asked again.
@@ -109,13 +109,13 @@ type file struct {
 	asked       time.Time // about that for the first time
 }
 
-// New makes a Desk.
-func New(c Config) *Desk { return &Desk{Config: c, environments: map[string]*environment{}} }
+// New makes a Manager.
+func New(c Config) *Manager { return &Manager{Config: c, environments: map[string]*environment{}} }
 
 // LookAgain says that something happened at the forge: the next Propose asks it about each pull request, however short
 // ago it did.
-func (d *Desk) LookAgain() {
-	for _, e := range d.environments {
+func (m *Manager) LookAgain() {
+	for _, e := range m.environments {
 		for _, f := range e.files {
 			f.at, f.wait = time.Time{}, min(f.wait, soon)
 		}
@@ -124,8 +124,8 @@ func (d *Desk) LookAgain() {
 
 // Reviews gives what is known of an environment's reviews, and who approved what is proposed in it. It does not ask the
 // forge.
-func (d *Desk) Reviews(name string) (map[rollout.Name]rollout.Review, map[rollout.Name]rollout.Approver) {
-	if e := d.environments[name]; e != nil {
+func (m *Manager) Reviews(name string) (map[rollout.Name]rollout.Review, map[rollout.Name]rollout.Approver) {
+	if e := m.environments[name]; e != nil {
 		return e.reviews, e.approvers
 	}
 	return nil, nil
@@ -134,41 +134,41 @@ func (d *Desk) Reviews(name string) (map[rollout.Name]rollout.Review, map[rollou
 // Propose brings the branches and pull requests of an environment in line with what was decided, and looks what became
 // of them. It reports whether people did something, or are told something, that the next decision should know. What
 // goes wrong is told, and tried again the next time; it keeps nothing else up.
-func (d *Desk) Propose(ctx context.Context, world rollout.EnvironmentWorld, decisions []*rollout.Decision) (news bool) {
+func (m *Manager) Propose(ctx context.Context, world rollout.EnvironmentWorld, decisions []*rollout.Decision) (news bool) {
 	name := world.Environment.Name
-	e := d.environment(name)
-	d.outputIsDone(ctx, e, world)
+	e := m.environment(name)
+	m.outputIsDone(ctx, e, world)
 	asks := slices.ContainsFunc(decisions, func(x *rollout.Decision) bool {
 		return x.Plan.Review != nil || x.Plan.Approving != nil
 	})
-	if !asks && e.looked && !e.open || d.Now().Before(d.until) {
+	if !asks && e.looked && !e.open || m.Now().Before(m.until) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	there, err := d.Branches.Proposals(ctx, name)
+	there, err := m.Branches.Proposals(ctx, name)
 	if err != nil {
-		d.Log.WarnContext(ctx, "proposals could not be looked at", "environment", name, "error", err)
+		m.Log.WarnContext(ctx, "proposals could not be looked at", "environment", name, "error", err)
 		return false
 	}
-	l := &look{Desk: d, environment: e, world: world, there: there}
+	l := &look{Manager: m, environment: e, world: world, there: there}
 	return l.all(ctx, decisions)
 }
 
 // environment is what is known of an environment.
-func (d *Desk) environment(name string) *environment {
-	e := d.environments[name]
+func (m *Manager) environment(name string) *environment {
+	e := m.environments[name]
 	if e == nil {
 		e = &environment{reviews: map[rollout.Name]rollout.Review{}, approvers: map[rollout.Name]rollout.Approver{},
 			files: map[rollout.Name]*file{}}
-		d.environments[name] = e
+		m.environments[name] = e
 	}
 	return e
 }
 
 // look is one pass over an environment.
 type look struct {
-	*Desk
+	*Manager
 	*environment
 	world rollout.EnvironmentWorld
 	there map[rollout.Name]gitops.Proposed
@@ -182,7 +182,7 @@ type look struct {
 
 func (l *look) all(ctx context.Context, decisions []*rollout.Decision) bool {
 	decided := map[rollout.Name]bool{}
-	for _, x := range l.inTurn(decisions) {
+	for _, x := range l.oldestFirst(decisions) {
 		n := x.Plan.Deployment
 		decided[n] = true
 		err := l.vet(ctx, x, l.there[n])
@@ -209,9 +209,9 @@ func (l *look) all(ctx context.Context, decisions []*rollout.Decision) bool {
 	return l.news
 }
 
-// inTurn has those first that were looked at the longest ago: a look that is cut short does not begin with the same
+// oldestFirst has those first that were looked at the longest ago: a look that is cut short does not begin with the same
 // ones each time.
-func (l *look) inTurn(decisions []*rollout.Decision) []*rollout.Decision {
+func (l *look) oldestFirst(decisions []*rollout.Decision) []*rollout.Decision {
 	at := func(x *rollout.Decision) (t time.Time) {
 		if f := l.files[x.Plan.Deployment]; f != nil {
 			t = f.at

@@ -11,8 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/layout"
 )
 
-// What is decided again a minute later, with nothing changed, has the same gist in all files.
-func TestGist(t *testing.T) {
+// What is decided again a minute later, with nothing changed, has the same fingerprint in all files.
+func TestFingerprint(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	files := func(at time.Time, change func(s *scene)) map[string]string {
 		s := newScene(t, checkoutSpec, noAuth())
@@ -38,7 +38,7 @@ func TestGist(t *testing.T) {
 	require.NotEqual(t, before[layout.Routing], later[layout.Routing])
 	require.NotEqual(t, before[layout.Status], later[layout.Status])
 	for name := range before {
-		require.Equal(t, Gist("deploy/"+name, before[name]), Gist("deploy/"+name, later[name]), name)
+		require.Equal(t, Fingerprint("deploy/"+name, before[name]), Fingerprint("deploy/"+name, later[name]), name)
 	}
 	for name, c := range map[string]struct {
 		file   string
@@ -50,10 +50,10 @@ func TestGist(t *testing.T) {
 		"a condition":         {layout.Status, func(s *scene) { s.plan.Status.Conditions[0].Reason = "Stalled" }},
 		"the user's metadata": {layout.Status, func(s *scene) { s.plan.Spec = decodeSpec(t, with(checkoutSpec, "{team: payments}", "{team: shop}")) }},
 	} {
-		require.NotEqual(t, Gist(c.file, before[c.file]), Gist(c.file, files(noon, c.change)[c.file]), name)
+		require.NotEqual(t, Fingerprint(c.file, before[c.file]), Fingerprint(c.file, files(noon, c.change)[c.file]), name)
 	}
 	for _, text := range []string{"", "kind: [", `since: "2026-03-01T12:00:00Z"`} {
-		require.Equal(t, text, Gist("deploy/deployment.yaml", text))
-		require.Equal(t, text, Gist("deploy/status.yaml", text), "no status")
+		require.Equal(t, text, Fingerprint("deploy/deployment.yaml", text))
+		require.Equal(t, text, Fingerprint("deploy/status.yaml", text), "no status")
 	}
 }
