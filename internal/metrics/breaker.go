@@ -3,47 +3,25 @@ package metrics
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"time"
+
+	"github.com/sony/gobreaker/v2"
 )
 
-// breaker leaves a server alone that is away, longer each time, until it answers.
-type breaker struct {
-	// pause is the first one; it doubles with each trip in a row, up to longestPause of them.
-	pause time.Duration
+// openTimeouts is how long the circuit breaker stays open, in time-outs of one query.
+const openTimeouts = 2
 
-	mu    sync.Mutex
-	trips int
-	until time.Time
-	why   *awayError
-}
+// errCutOff ends a call that got no answer for another reason than that the server is away. The breaker ignores it.
+var errCutOff = errors.New("the call ended before any answer")
 
-// longestPause in first pauses: a minute and 20 s by default.
-const longestPause = 16
-
-// open says why nothing is asked now; nil: it may be.
-func (b *breaker) open(now time.Time) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.why == nil || !now.Before(b.until) {
-		return nil
-	}
-	return b.why
-}
-
-// trip notes that the server is away.
-func (b *breaker) trip(why *awayError, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.why, b.until = why, now.Add(b.pause*time.Duration(min(1<<b.trips, longestPause)))
-	b.trips = min(b.trips+1, 30) // no shift overflows
-}
-
-// reset notes that the server answers.
-func (b *breaker) reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.trips, b.why = 0, nil
+// newBreaker makes a circuit breaker that one failed call opens. After the time one call tries again: it closes the
+// breaker or opens it anew.
+func newBreaker(open time.Duration) *gobreaker.CircuitBreaker[[]answer] {
+	return gobreaker.NewCircuitBreaker[[]answer](gobreaker.Settings{
+		Timeout:     open,
+		ReadyToTrip: func(gobreaker.Counts) bool { return true },
+		IsExcluded:  func(err error) bool { return errors.Is(err, errCutOff) },
+	})
 }
 
 // awayError is a server that does not answer, or is not there.

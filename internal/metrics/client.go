@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/api"
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/sony/gobreaker/v2"
 
 	"github.com/rampart-gitops/rampart/internal/httpclient"
 )
@@ -44,7 +45,9 @@ type Client struct {
 	api       prometheus.API
 	transport *http.Transport
 	timeout   time.Duration
-	breaker   breaker
+	// breaker is open after a call that found the server away, and away says why.
+	breaker *gobreaker.CircuitBreaker[[]answer]
+	away    atomic.Pointer[awayError]
 	// first is the question that a call begins with.
 	first atomic.Int64
 
@@ -97,7 +100,7 @@ func New(c Config) (*Client, error) {
 		return nil, fmt.Errorf("address of Prometheus: %w", err)
 	}
 	return &Client{api: prometheus.NewAPI(client), transport: transport, timeout: timeout,
-		breaker: breaker{pause: timeout / 2}, last: map[question]answer{}}, nil
+		breaker: newBreaker(openTimeouts * timeout), last: map[question]answer{}}, nil
 }
 
 // Close lets go of idle connections.

@@ -19,9 +19,9 @@
 // # A server that is away
 //
 // A call of Facts, which is one cycle's, ends early when a query gets no answer in time, or there is no server, while
-// no other query gets an answer: a server that is away costs one time-out, however much is asked. Calls after it ask
-// nothing for a while, at first half a time-out and twice as long each time. A call takes two time-outs at most; the
-// next begins with what had no turn.
+// no other query gets an answer: a server that is away costs one time-out, however much is asked. A circuit breaker
+// keeps the calls after it from asking anything for two time-outs; then one call tries again. A call takes two
+// time-outs at most; the next begins with what had no turn.
 //
 // A Client may be used by several goroutines. What it keeps between two calls saves time and decides nothing.
 package metrics

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sony/gobreaker/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -101,12 +102,19 @@ func render(m v1alpha1.Metric, values map[string]string) (string, error) {
 	return q.Render(values)
 }
 
-// answers asks questions, a few at a time, until the server turns out to be away, or the time for a call is over. What
-// is asked of a server that is away has the same words whether or not it was tried.
+// answers asks questions through the circuit breaker. What is asked of a server that is away has the same words whether
+// or not it was tried.
 func (c *Client) answers(ctx context.Context, questions []question) []answer {
-	if why := c.breaker.open(time.Now()); why != nil {
-		return slices.Repeat([]answer{{problem: why.Error()}}, len(questions))
+	out, err := c.breaker.Execute(func() ([]answer, error) { return c.askAll(ctx, questions) })
+	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+		return slices.Repeat([]answer{{problem: c.away.Load().Error()}}, len(questions))
 	}
+	return out
+}
+
+// askAll asks questions, a few at a time, until the server turns out to be away, or the time for a call is over.
+// Errors, beside the answers: *awayError and errCutOff.
+func (c *Client) askAll(ctx context.Context, questions []question) ([]answer, error) {
 	ctx, end := context.WithTimeoutCause(ctx, callTimeouts*c.timeout, &noTimeError{callTimeouts * c.timeout})
 	defer end()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -140,13 +148,13 @@ func (c *Client) answers(ctx context.Context, questions []question) []answer {
 		})
 	}
 	_ = group.Wait() // its functions give no errors
-	c.conclude(context.Cause(ctx), int(answered.Load()))
+	err := c.conclude(context.Cause(ctx), int(answered.Load()))
 	for i := range out {
 		if !got[i] {
 			out[i].problem = unasked(context.Cause(ctx))
 		}
 	}
-	return c.remembered(context.Cause(ctx), questions, out)
+	return c.remembered(context.Cause(ctx), questions, out), err
 }
 
 // remembered keeps the answers of a call, and gives those that had no turn in it the ones they had before.
@@ -165,20 +173,22 @@ func (c *Client) remembered(cause error, questions []question, answers []answer)
 	return answers
 }
 
-// conclude remembers what a call ended with, nil if all was asked, for the next one.
-func (c *Client) conclude(cause error, answered int) {
+// conclude gives what the circuit breaker is told of a call. The cause is why the call ended, nil if all was asked.
+// Errors: *awayError and errCutOff.
+func (c *Client) conclude(cause error, answered int) error {
 	var away *awayError
 	var late *noTimeError
 	switch {
 	case errors.As(cause, &away):
-		c.breaker.trip(away, time.Now())
-		return
+		c.away.Store(away)
+		return away
 	case errors.As(cause, &late):
 		c.first.Add(int64(answered)) // the next call begins with those that had no turn
 	}
-	if answered > 0 {
-		c.breaker.reset()
+	if answered == 0 {
+		return errCutOff
 	}
+	return nil
 }
 
 func failed(m v1alpha1.Metric, source, problem string) rollout.Fact {

@@ -165,25 +165,24 @@ func many(n int) []metrics.Ask {
 // TestHanging: a server that hangs costs 200 worker deployments one time-out, then nothing for a while, and one
 // time-out again. A few queries at once take one time-out together.
 func TestHanging(t *testing.T) {
-	const timeout = time.Second
+	const timeout = 500 * time.Millisecond
 	var asked atomic.Int64
 	c := client(t, metrics.Config{Address: hanging(t, &asked, always).URL, Timeout: timeout})
 	call := func() (queries int64) {
 		before := asked.Load()
 		for i, facts := range c.Facts(t.Context(), many(200)) {
 			require.Equal(t, map[string]rollout.Fact{"m": {MaxAge: time.Minute, Source: fmt.Sprintf("prometheus: sum(x%d)", i),
-				Error: "query m: not asked again: no answer within 1s"}}, facts, "the words do not tell who was tried")
+				Error: "query m: not asked again: no answer within 500ms"}}, facts, "the words do not tell who was tried")
 		}
 		return asked.Load() - before
 	}
 	require.LessOrEqual(t, call(), int64(4))
 	require.Zero(t, call())
-	time.Sleep(timeout/2 + 50*time.Millisecond)
+	time.Sleep(2*timeout + 50*time.Millisecond)
 	start := time.Now()
 	require.NotZero(t, call())
 	require.GreaterOrEqual(t, time.Since(start), timeout)
-	time.Sleep(timeout/2 + 50*time.Millisecond)
-	require.Zero(t, call(), "the second pause is longer")
+	require.Zero(t, call(), "the try failed")
 }
 
 // TestBackAgain: a server that was away is asked again, and one answer is enough for all to be asked.
