@@ -53,7 +53,7 @@ var _ http.Handler = (*Handler)(nil)
 
 // NewHandler makes a Handler. It fails if the secrets cannot be read or used.
 func NewHandler(ctx context.Context, cfg Config) (*Handler, error) {
-	h := &Handler{cfg: cfg, watch: watch{cfg.Repository, cfg.Proposals, cfg.Watched},
+	h := &Handler{cfg: cfg, watch: watch{cfg.Repository, cfg.Proposals, cfg.Watched}, seen: newSeen(),
 		warn: rate.NewLimiter(rate.Every(10*time.Second), 10)}
 	_, err := h.secrets(ctx)
 	return h, err

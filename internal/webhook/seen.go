@@ -1,8 +1,9 @@
 package webhook
 
 import (
-	"sync"
 	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 )
 
 // Bounds of what is remembered of deliveries. It is longer than a signed time may be off in both directions.
@@ -11,29 +12,22 @@ const (
 	rememberedFor = time.Hour
 )
 
-// seen remembers what was accepted lately. The zero value remembers nothing yet.
+// seen remembers when what was accepted lately came first. The times are by the caller's clock.
 type seen struct {
-	mu   sync.Mutex
-	when map[string]time.Time
-	// order has the keys, the oldest first.
-	order []string
+	when *lru.Cache[string, time.Time]
+}
+
+func newSeen() seen {
+	when, _ := lru.New[string, time.Time](remembered) // no error: the size is above zero
+	return seen{when}
 }
 
 // again says whether a key was there before, and remembers it if not.
-func (s *seen) again(key string, now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.order) > 0 && (len(s.order) >= remembered || now.Sub(s.when[s.order[0]]) > rememberedFor) {
-		delete(s.when, s.order[0])
-		s.order = s.order[1:]
+func (s seen) again(key string, now time.Time) bool {
+	before, known, _ := s.when.PeekOrAdd(key, now)
+	if known && now.Sub(before) > rememberedFor {
+		s.when.Add(key, now)
+		return false
 	}
-	if _, known := s.when[key]; known {
-		return true
-	}
-	if s.when == nil {
-		s.when = map[string]time.Time{}
-	}
-	s.when[key] = now
-	s.order = append(s.order, key)
-	return false
+	return known
 }
