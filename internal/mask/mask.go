@@ -38,7 +38,7 @@ type Masker struct {
 // bearer credentials, assigned ones (token=x) and passwords in URLs in any text, tokens of known formats and private
 // keys; and what the result repeats of those, unless the input has the same text where it is not masked.
 func New(pointers ...string) (*Masker, error) {
-	m := &Masker{}
+	m := &Masker{credentials: newRemembered(), clean: newRemembered()}
 	for _, p := range pointers {
 		if !strings.HasPrefix(p, "/") {
 			return nil, fmt.Errorf("mask %q: a JSON pointer begins with /, as in "+

@@ -1,36 +1,32 @@
 package mask
 
-import "sync"
+import lru "github.com/hashicorp/golang-lru/v2"
 
-// remembered is what was found of texts, so that it is not looked for again. The zero value is ready.
+// remembered is what was found of texts, so that it is not looked for again.
 type remembered struct {
-	mu    sync.Mutex
-	found map[string]bool
+	found *lru.Cache[string, bool]
 }
 
-// So many texts of so many bytes are remembered at most; a full memory starts anew.
+// So many texts of so many bytes are remembered at most.
 const (
 	mostRemembered    = 8192
 	longestRemembered = 512
 )
 
+func newRemembered() remembered {
+	found, _ := lru.New[string, bool](mostRemembered) // no error: the size is above zero
+	return remembered{found}
+}
+
 // of is what look finds of a text.
-func (r *remembered) of(text string, look func(string) bool) bool {
+func (r remembered) of(text string, look func(string) bool) bool {
 	if len(text) > longestRemembered {
 		return look(text)
 	}
-	r.mu.Lock()
-	found, ok := r.found[text]
-	r.mu.Unlock()
-	if ok {
-		return found
+	found, ok := r.found.Get(text)
+	if !ok {
+		found = look(text)
+		r.found.Add(text, found)
 	}
-	found = look(text)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.found == nil || len(r.found) >= mostRemembered {
-		r.found = map[string]bool{}
-	}
-	r.found[text] = found
 	return found
 }
