@@ -46,7 +46,7 @@ type bookConfig struct {
 
 func newRulebook(cfg bookConfig) *rulebook {
 	b := &rulebook{ours: map[string]bool{}, total: cfg.total, only: cfg.only, foreign: len(cfg.modules) > 0,
-		quarantine: quarantine{out: map[string]sentence{}}}
+		quarantine: quarantine{out: map[string]sentence{}}, kept: newKeptSpecs()}
 	s := &source{book: b}
 	for _, m := range cfg.library {
 		b.ours[m.Path] = true

@@ -2,8 +2,8 @@ package policy
 
 import (
 	"slices"
-	"sync"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -15,8 +15,7 @@ import (
 type keptSpecs struct {
 	// timeless says that the rules about specs look at no clock.
 	timeless bool
-	mu       sync.Mutex
-	of       map[keptName]keptSpec
+	of       *lru.Cache[keptName, keptSpec]
 }
 
 type keptName struct {
@@ -29,17 +28,20 @@ type keptSpec struct {
 	found   []rollout.Finding
 }
 
-// mostKept is how many specs are remembered: rollouts in motion at a time are few. A full memory starts anew.
+// mostKept is how many specs are remembered: rollouts in motion at a time are few.
 const mostKept = 256
+
+func newKeptSpecs() keptSpecs {
+	of, _ := lru.New[keptName, keptSpec](mostKept) // no error: the size is above zero
+	return keptSpecs{of: of}
+}
 
 // keyNow is the part of the input that no two decisions share.
 const keyNow = "now"
 
 // recall gives what was found about the spec of a document when it was the same.
 func (k *keptSpecs) recall(d *Document) ([]rollout.Finding, bool) {
-	k.mu.Lock()
-	was, ok := k.of[keptName{d.environment, d.deployment}]
-	k.mu.Unlock()
+	was, ok := k.of.Get(keptName{d.environment, d.deployment})
 	if !ok || !slices.EqualFunc(was.subject, d.subject, func(a, b input.Field) bool {
 		return a.Key == b.Key && (a.Key == keyNow || ast.ValueEqual(a.Value, b.Value))
 	}) {
@@ -49,12 +51,7 @@ func (k *keptSpecs) recall(d *Document) ([]rollout.Finding, bool) {
 }
 
 func (k *keptSpecs) keep(d *Document, found []rollout.Finding) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.of == nil || len(k.of) >= mostKept {
-		k.of = map[keptName]keptSpec{}
-	}
-	k.of[keptName{d.environment, d.deployment}] = keptSpec{d.subject, found}
+	k.of.Add(keptName{d.environment, d.deployment}, keptSpec{d.subject, found})
 }
 
 // timeless reports whether no rule of a package, nor any that those lean on, looks at the time: at input.now, at the
