@@ -20,8 +20,10 @@ const (
 	// with a change, and the next is not.
 	readTimeout = 4 * time.Second
 	readTries   = 3
-	// busyPause is the first pause before a call is made again that the server was too busy for; each one doubles.
-	busyPause = 400 * time.Millisecond
+	// busyPause is the first pause before a call is made again that the server was too busy for. Pauses double, up to
+	// longestBusyPause.
+	busyPause        = 400 * time.Millisecond
+	longestBusyPause = 4 * busyPause
 	// markTimeout bounds all marks of one call together, waiting for the budget included: a rollback does not wait for
 	// them.
 	markTimeout = 2 * time.Second
@@ -40,7 +42,7 @@ type reading struct {
 // worker deployment was busy. Except for counts and lists, whose limit people share, it also does so as long as the
 // server says that the namespace was asked too much: what was read before it would be of no use without it.
 func read[Req, Resp any](ctx context.Context, r reading, method rpc[Req, Resp], req Req) (Resp, error) {
-	start := time.Now()
+	start, pauses := time.Now(), retry.Pauses(busyPause, longestBusyPause)
 	for try := 1; ; {
 		if err := r.limits.acquire(ctx, r.kind); err != nil {
 			var none Resp
@@ -59,7 +61,7 @@ func read[Req, Resp any](ctx context.Context, r reading, method rpc[Req, Resp], 
 				return resp, err
 			}
 		case errors.Is(err, rollout.ErrBusy) && try < readTries:
-			if retry.Sleep(ctx, busyPause<<(try-1)) != nil {
+			if retry.Sleep(ctx, pauses.NextBackOff()) != nil {
 				return resp, err
 			}
 			try++

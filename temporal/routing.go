@@ -238,7 +238,7 @@ func (m *mover) make(ctx context.Context, step rollout.RoutingStep) error {
 	if want.SameTraffic(m.at.routing) {
 		return nil
 	}
-	missing := m.missing
+	missing, pauses := m.missing, retry.Pauses(busyPause, longestBusyPause)
 	for try := 1; ; try++ {
 		token, err := m.call(ctx, step, missing)
 		if err == nil {
@@ -267,7 +267,7 @@ func (m *mover) make(ctx context.Context, step rollout.RoutingStep) error {
 		case failedPrecondition(err):
 			return &RefusedError{Site: siteOf(step.Kind), Err: err}
 		case errors.Is(err, rollout.ErrBusy) && try < busyTries:
-			if pauseErr := retry.Sleep(ctx, busyPause<<(try-1)); pauseErr != nil {
+			if pauseErr := retry.Sleep(ctx, pauses.NextBackOff()); pauseErr != nil {
 				return fmt.Errorf("%s: %w", siteOf(step.Kind), err)
 			}
 		case !ambiguous(err) || try > 1:

@@ -58,7 +58,7 @@ var rules = map[string]rule{
 	"render":            {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/rollout"}, never: pure},
 	"rego":              {never: []string{opa, sdk, git, cobra}},
 	"policy":            {ours: []string{"gitops/api", "gitops/layout", "internal/rollout", "rego"}, never: []string{"os", sdk, git, cobra}},
-	"policy/sandbox":    {ours: []string{"gitops/api", "gitops/layout", "internal/confined", "internal/rollout", "policy", "rego"}, never: []string{"os", "log/slog", sdk, git, cobra}},
+	"policy/sandbox":    {ours: []string{"gitops/api", "gitops/layout", "internal/confined", "internal/retry", "internal/rollout", "policy", "rego"}, never: []string{"os", "log/slog", sdk, git, cobra}},
 	"internal/confined": {never: []string{"log/slog", opa, sdk, git, cobra}},
 	"policy/parse":      {ours: []string{"gitops/api", "gitops/layout", "internal/rollout", "rego"}, never: []string{"os", sdk, git, cobra}},
 	"policy/input":      {ours: []string{"gitops/api", "gitops/layout", "internal/rollout", "policy/parse", "rego"}, never: []string{"context", "os", sdk, git, cobra}},

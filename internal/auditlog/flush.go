@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/rampart-gitops/rampart/internal/retry"
 )
 
 const spoolUnwritten = "the spool of decisions cannot be written: they wait in memory"
@@ -53,7 +57,8 @@ func (l *Log) release(number int) {
 // flusher brings to the store what waits for it, until the log is closed.
 func (l *Log) flusher() {
 	defer close(l.flushed)
-	f := flushing{Log: l, complain: complaint{log: l.cfg.Log}, recorded: map[subject]key{}}
+	f := flushing{Log: l, complain: complaint{log: l.cfg.Log}, recorded: map[subject]key{},
+		pauses: retry.Pauses(firstPause, lastPause)}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -84,8 +89,8 @@ type flushing struct {
 	// read.
 	recorded map[subject]key
 	all      bool
-	// failed is how many flushes failed in a row; none is tried before notBefore.
-	failed    int
+	// pauses follow flushes that fail in a row; none is tried before notBefore.
+	pauses    *backoff.ExponentialBackOff
 	notBefore time.Time
 	// last is when the last flush succeeded; zero: none did.
 	last time.Time
@@ -118,14 +123,15 @@ func (f *flushing) flush() {
 		err = f.cfg.Store.Append(ctx, fresh)
 	}
 	if f.complain.about(err, "decisions could not be kept in Git: they wait, and are tried again"); err != nil {
-		pause := min(firstPause<<min(f.failed, 10), lastPause)
+		pause := f.pauses.NextBackOff()
 		if lasting(err) {
 			pause = lastPause
 		}
-		f.failed, f.notBefore = f.failed+1, f.cfg.Now().Add(pause)
+		f.notBefore = f.cfg.Now().Add(pause)
 		return
 	}
-	f.failed, f.notBefore, f.last = 0, time.Time{}, f.cfg.Now()
+	f.pauses.Reset()
+	f.notBefore, f.last = time.Time{}, f.cfg.Now()
 	for i := range all {
 		f.recorded[all[i].subject] = all[i].key
 	}

@@ -3,8 +3,9 @@ package retry
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 )
 
 // Sleep waits for a duration, or returns the context's error when the context ends first.
@@ -19,8 +20,18 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Pause is the pause before a try, from 1. It doubles from 50 ms, with jitter so that two writers do not keep meeting.
+// Pauses gives pauses that double from the first one to the longest.
+func Pauses(first, longest time.Duration) *backoff.ExponentialBackOff {
+	return &backoff.ExponentialBackOff{InitialInterval: first, MaxInterval: longest, Multiplier: 2}
+}
+
+// Pause is the pause of a writer before a try, from 1, after another one was faster. It doubles from 50 to 100 ms, with
+// jitter so that two writers do not keep meeting.
 func Pause(try int) time.Duration {
-	d := 50 * time.Millisecond << try
-	return d/2 + rand.N(d/2)
+	p := Pauses(75*time.Millisecond, time.Minute)
+	p.RandomizationFactor = 1. / 3
+	for range try - 1 {
+		p.NextBackOff()
+	}
+	return p.NextBackOff()
 }

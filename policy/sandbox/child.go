@@ -7,7 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
+
 	"github.com/rampart-gitops/rampart/internal/confined"
+	"github.com/rampart-gitops/rampart/internal/retry"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 	"github.com/rampart-gitops/rampart/policy/parse"
@@ -42,8 +45,8 @@ type child struct {
 	// failed is why the policies are not asked until a time.
 	failed *rollout.Finding
 	until  time.Time
-	// broken is how often they could not be compiled, the last times; then failed says why.
-	broken int
+	// broken has the pauses between tries while they cannot be compiled; then failed says why. nil: they can.
+	broken *backoff.ExponentialBackOff
 }
 
 // failure says what cannot be done with policies as a whole.
@@ -82,7 +85,7 @@ func (c *child) load(ctx context.Context) (*rollout.Finding, error) {
 	err := c.process.Call(ctx, c.compile, "Load", c.cfg, facts)
 	switch {
 	case err == nil:
-		c.failed, c.broken = nil, 0
+		c.failed, c.broken = nil, nil
 		if c.loaded != nil {
 			c.loaded(facts)
 		}
@@ -92,8 +95,10 @@ func (c *child) load(ctx context.Context) (*rollout.Finding, error) {
 	}
 	c.failed = failure(c.cfg, err, "reading and compiling", c.compile)
 	c.failed.Rule = "policy.broken"
-	c.until = time.Now().Add(min(suspension<<min(c.broken, 10), recompile))
-	c.broken++
+	if c.broken == nil {
+		c.broken = retry.Pauses(suspension, recompile)
+	}
+	c.until = time.Now().Add(c.broken.NextBackOff())
 	return c.failed, nil
 }
 
@@ -104,7 +109,7 @@ func ask[T any](ctx context.Context, c *child, method string, q Question) (T, *r
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.endWhenIdle()
-	was, recovers := c.failed, c.broken > 0
+	was, recovers := c.failed, c.broken != nil
 	failed, err := c.load(ctx)
 	switch {
 	case failed != nil || err != nil:

@@ -21,6 +21,7 @@ const busyTries = 4
 // and double.
 func PlanWithRetries(ctx context.Context, planner *reconcile.Planner,
 	pause time.Duration) (rollout.World, [][]*rollout.Decision, error) {
+	pauses := retry.Pauses(pause, 4*pause)
 	for try := 1; ; try++ {
 		world, decided, err := planner.Plan(ctx)
 		busy := slices.ContainsFunc(slices.Concat(decided...), func(d *rollout.Decision) bool {
@@ -30,10 +31,9 @@ func PlanWithRetries(ctx context.Context, planner *reconcile.Planner,
 		if err != nil || !busy || try == busyTries {
 			return world, decided, err
 		}
-		if err := retry.Sleep(ctx, pause); err != nil {
+		if err := retry.Sleep(ctx, pauses.NextBackOff()); err != nil {
 			return world, decided, err
 		}
-		pause *= 2
 	}
 }
 
