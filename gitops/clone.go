@@ -134,7 +134,7 @@ type bounded struct{ storer.EncodedObjectStorer }
 func (c bounded) find(h git.Hash, kind plumbing.ObjectType) (plumbing.EncodedObject, error) {
 	o, err := c.EncodedObject(plumbing.AnyObject, h)
 	if err == nil && o.Type() != kind {
-		return nil, &git.UnusableObjectError{Hash: h, Err: fmt.Errorf("it is a %s, not a %s", o.Type(), kind)}
+		return nil, &git.UnusableObjectError{Hash: h, Err: fmt.Errorf("expected a %s, found a %s", kind, o.Type())}
 	}
 	return o, err
 }

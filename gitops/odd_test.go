@@ -70,12 +70,12 @@ func TestOddObjects(t *testing.T) {
 		deployments []string // of environment a
 	}{
 		"a tree as a spec":             {"a/x", only("100644 x.yaml", tree), "a/x/x.yaml: cannot be read as a file (object", checkout},
-		"a commit as a spec":           {"a/x", only("100644 x.yaml", commit), "it is a commit, not a blob)", checkout},
+		"a commit as a spec":           {"a/x", only("100644 x.yaml", commit), "expected a blob, found a commit)", checkout},
 		"a tree as a policy":           {"policies/x", only("100644 x.rego", tree), "policies/x/x.rego: cannot be read as a file (object", checkout},
 		"a tree as a routing":          {"deploy/a/shop/other", only("100644 routing.yaml", tree), "deploy/a/shop/other/routing.yaml: cannot be read as a file (object", other},
 		"a tree as the root file":      {"deploy/a", only("100644 kustomization.yaml", tree), "deploy/a/kustomization.yaml: cannot be read as a file (object", checkout},
 		"a blob as a folder of specs":  {"a/x", only("40000 y", blob), "a/x/y: it cannot be read as a folder (object", nil},
-		"a commit as one":              {"a/x", only("40000 y", commit), "it is a commit, not a tree)", nil},
+		"a commit as one":              {"a/x", only("40000 y", commit), "expected a tree, found a commit)", nil},
 		"a blob as all specs":          {".", nil, "a: it cannot be read as a folder (object", nil},
 		"a blob as a namespace":        {"deploy/a", only("40000 shop", blob), "deploy/a/shop: it cannot be read as a folder (object", nil},
 		"a blob as a record":           {"deploy/a/shop", only("40000 other", blob), "deploy/a/shop/other: it cannot be read as a folder (object", nil},

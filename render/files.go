@@ -148,7 +148,9 @@ func (f *filer) versionFiles(w rollout.VersionWrite, v v1alpha1.RecordedVersion)
 	case rollout.TakeOverVersion:
 		return f.takeOverVersion(w)
 	}
-	return nil, fmt.Errorf("%q is not a way to write a version", w.Op)
+	return nil, fmt.Errorf("write version %s: expected the operation %s, %s, %s, %s, %s or %s, got %q", w.BuildID,
+		rollout.RenderVersion, rollout.EditVersion, rollout.ReconnectVersion, rollout.WriteResources,
+		rollout.RestoreFiles, rollout.TakeOverVersion, w.Op)
 }
 
 // editVersion changes the manifests of a version's Deployments: the first one's and those of its pools.
@@ -247,10 +249,11 @@ func (f *filer) restoreVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersio
 	for _, name := range slices.Sorted(maps.Keys(w.Blobs)) {
 		blob := w.Blobs[name]
 		if !fs.ValidPath(name) || name == "." {
-			return nil, fmt.Errorf("%q is not a path below a version's folder", name)
+			return nil, fmt.Errorf("restore file: expected a path below the version's folder, such as deployment.yaml, "+
+				"got %q", name)
 		}
 		if !isBlobHash(blob) {
-			return nil, fmt.Errorf("%s: %q is not a blob hash", name, blob)
+			return nil, fmt.Errorf("restore %s: expected a blob hash of %d hex digits, got %q", name, 2*sha1.Size, blob)
 		}
 		f.change(layout.VersionFile(w.BuildID, name), blob, rollout.FileChange{Blob: blob})
 		hashes[name] = blob

@@ -201,7 +201,7 @@ var errTooDeep = fmt.Errorf("nested deeper than %d", maxDepth)
 // checkNumber takes the numbers of JSON that a float64 can hold: beyond that, readers of YAML take them for strings.
 func checkNumber(s string) error {
 	if s == "" || s[0] != '-' && !isDigit(s[0]) || !isDigit(s[len(s)-1]) || !json.Valid([]byte(s)) {
-		return fmt.Errorf("%q is not a number", s)
+		return fmt.Errorf("expected a number as JSON writes it, such as 12 or 0.5, got %q", s)
 	}
 	if _, err := strconv.ParseFloat(s, 64); err != nil {
 		return fmt.Errorf("number %s: %w", s, errors.Unwrap(err))

@@ -173,15 +173,15 @@ func (a Address) stamp() string {
 func checkHostPort(s string) error {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
-		return fmt.Errorf("address %q is not host:port", s)
+		return fmt.Errorf("address %q: expected host:port, such as temporal.example.com:7233", s)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return fmt.Errorf("address %q has no port from 1 to 65535", s)
+		return fmt.Errorf("address %q: expected a port from 1 to 65535, got %q", s, port)
 	}
 	if host == "" || strings.ContainsFunc(host, func(r rune) bool {
 		return r != '-' && r != '.' && r != ':' && r != '%' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	}) {
-		return fmt.Errorf("address %q has no valid host", s)
+		return fmt.Errorf("address %q: expected a host of letters, digits and -._:%%, got %q", s, host)
 	}
 	return nil
 }

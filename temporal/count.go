@@ -53,7 +53,7 @@ func openQuery(deployment, build string, listed rollout.Answer) (string, error) 
 	return on + " AND " + notClosed, err
 }
 
-var errNoSpan = errors.New("there is no time to count from")
+var errNoSpan = errors.New("count closed workflows: the start of the time span is missing")
 
 // closedQuery groups a version's workflows that started since a time by their state.
 func closedQuery(deployment string, ask rollout.ClosedAsk) (string, error) {

@@ -203,10 +203,11 @@ type Failure struct {
 func (c *Client) Fail(f Failure) error {
 	where := c.config.Repository.URL()
 	var (
-		rate     *RateLimitError
-		redirect *httpclient.RedirectError
-		tooLarge *http.MaxBytesError
-		token    *tokenError
+		rate      *RateLimitError
+		redirect  *httpclient.RedirectError
+		redirects *httpclient.TooManyRedirectsError
+		tooLarge  *http.MaxBytesError
+		token     *tokenError
 	)
 	refused := &RefusedError{Op: f.Op, Where: where}
 	switch {
@@ -222,7 +223,7 @@ func (c *Client) Fail(f Failure) error {
 	case errors.As(f.Err, &tooLarge):
 		refused.Reason, refused.Said = ReasonReply, fmt.Sprintf("the answer has more than %d bytes", tooLarge.Limit)
 		return refused
-	case errors.Is(f.Err, httpclient.ErrRedirects), errors.Is(f.Err, errSeeOther):
+	case errors.As(f.Err, &redirects), errors.Is(f.Err, errSeeOther):
 		refused.Reason, refused.Said = ReasonReply, c.Said(innermost(f.Err).Error())
 		return refused
 	case f.Status == 0 || errors.Is(f.Err, context.Canceled) || errors.Is(f.Err, context.DeadlineExceeded):

@@ -29,7 +29,7 @@ type Tip struct {
 }
 
 // errStartOver says that what the mirror has is of no use for what is asked.
-var errStartOver = errors.New("history does not connect")
+var errStartOver = errors.New("the mirror has no commit to go on from: fetch the branch anew")
 
 // Fetch makes the branch's tip available and returns it. When nothing moved it costs one advertisement.
 // Only the tip's commit is fetched at first, later everything since.
@@ -284,7 +284,7 @@ func (f *fetcher) receive(pack io.Reader, most uint32) error {
 		return nil
 	}
 	if count > most {
-		return fmt.Errorf("%w: %d objects", errStartOver, count)
+		return fmt.Errorf("%w: the pack has %d objects, want at most %d", errStartOver, count, most)
 	}
 	whole := io.MultiReader(&start, pack)
 	if int64(count)*usualObject <= f.store.limits.inflated {

@@ -106,7 +106,7 @@ func ask(conn net.Conn, by *url.URL, hostPort string) (net.Conn, error) {
 	reader := bufio.NewReader(bounded)
 	resp, err := http.ReadResponse(reader, req) //nolint:bodyclose // what follows is the tunnel
 	if err != nil {
-		return nil, fmt.Errorf("no answer that can be read: %w", err)
+		return nil, fmt.Errorf("read answer to CONNECT %s: expected an HTTP response: %w", hostPort, err)
 	}
 	if resp.StatusCode/100 != 2 {
 		return nil, fmt.Errorf("answers HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))

@@ -40,7 +40,7 @@ func (w want) of(o obj) ([]byte, error) {
 }
 
 func otherKind(is, wanted plumbing.ObjectType) error {
-	return fmt.Errorf("it is a %s, not a %s", is, wanted)
+	return fmt.Errorf("expected a %s, found a %s", wanted, is)
 }
 
 // read reads an object, or its beginning. Errors: *MissingObjectError, *UnusableObjectError, *CorruptObjectError,

@@ -84,7 +84,8 @@ func TestWithin(t *testing.T) {
 		return err
 	}
 	require.NoError(t, get("/"))
-	require.ErrorIs(t, get("/round"), ErrRedirects)
+	var redirects *TooManyRedirectsError
+	require.ErrorAs(t, get("/round"), &redirects)
 	var away *RedirectError
 	require.ErrorAs(t, get("/away"), &away)
 	require.Equal(t, "http://other.example.com:80", away.To)

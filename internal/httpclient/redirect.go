@@ -1,7 +1,7 @@
 package httpclient
 
 import (
-	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -18,18 +18,26 @@ func (e *RedirectError) Error() string {
 	return "it redirects to " + e.To + ", which is not followed: configure the address that answers"
 }
 
-// ErrRedirects says that a server redirects without an end.
-var ErrRedirects = errors.New("it redirects again and again")
+// TooManyRedirectsError is a request that was redirected more than maxRedirects times.
+type TooManyRedirectsError struct {
+	URL string // what was asked for, without user and query
+}
+
+func (e *TooManyRedirectsError) Error() string {
+	return fmt.Sprintf("too many redirects: more than %d from %s: configure the address that answers", maxRedirects,
+		e.URL)
+}
 
 // Within refuses redirects that leave an origin, and too many of them, as the CheckRedirect of an http.Client. Errors:
-// *RedirectError, ErrRedirects.
+// *RedirectError, *TooManyRedirectsError.
 func Within(origin string) func(*http.Request, []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		if to := Origin(req.URL); to != origin {
 			return &RedirectError{to}
 		}
 		if len(via) > maxRedirects {
-			return ErrRedirects
+			first := via[0].URL
+			return &TooManyRedirectsError{(&url.URL{Scheme: first.Scheme, Host: first.Host, Path: first.Path}).String()}
 		}
 		return nil
 	}

@@ -18,6 +18,7 @@ import (
 func (c *Client) words(err error) (problem string, away bool) {
 	var (
 		redirect   *httpclient.RedirectError
+		redirects  *httpclient.TooManyRedirectsError
 		credential *credentialError
 		tooLarge   *http.MaxBytesError
 		answered   *prometheus.Error
@@ -29,8 +30,8 @@ func (c *Client) words(err error) (problem string, away bool) {
 	case errors.As(err, &redirect):
 		return "Prometheus redirects to " + redirect.To +
 			", where no query is sent: configure the address that answers", false
-	case errors.Is(err, httpclient.ErrRedirects):
-		return httpclient.ErrRedirects.Error(), false
+	case errors.As(err, &redirects):
+		return redirects.Error(), false
 	case errors.As(err, &credential):
 		return credential.Error(), false
 	case errors.As(err, &tooLarge):

@@ -133,13 +133,14 @@ func waiting(s rollout.Snapshot, which Which) (v1alpha1.RoutingSpec, awaiting, e
 	found := slices.DeleteFunc(all, func(w awaiting) bool { return !which.is(w) })
 	switch {
 	case len(there) == 0:
-		return rec, awaiting{}, fmt.Errorf("nothing of %s waits for approval", s.Deployment)
+		return rec, awaiting{}, fmt.Errorf("nothing of %s waits for approval: rampart status %[1]s shows its state",
+			s.Deployment)
 	case len(found) == 0:
-		return rec, awaiting{}, fmt.Errorf("that does not wait for approval in %s; what does: %s", s.Deployment,
-			strings.Join(there, "; "))
+		return rec, awaiting{}, fmt.Errorf("nothing of %s that waits for approval matches --build, --to and "+
+			"--stage; want one of: %s", s.Deployment, strings.Join(there, "; "))
 	case len(found) > 1:
-		return rec, awaiting{}, fmt.Errorf("more than one thing of %s waits for approval; say which with --build, "+
-			"--to or --stage: %s", s.Deployment, strings.Join(there, "; "))
+		return rec, awaiting{}, fmt.Errorf("--build, --to or --stage is required: more than one thing of %s waits for "+
+			"approval: %s", s.Deployment, strings.Join(there, "; "))
 	}
 	return rec, found[0], nil
 }

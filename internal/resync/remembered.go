@@ -40,7 +40,8 @@ func (t *Table) Recall(known Remembered, now time.Time) error {
 	slices.SortFunc(known.Settled, func(a, b rememberedRow) int { return a.Until.Compare(b.Until) })
 	for i, s := range known.Settled {
 		if len(s.Inputs) != len(rollout.Inputs{}) {
-			return fmt.Errorf("%s: its inputs are %d bytes", s.Key.Name, len(s.Inputs))
+			return fmt.Errorf("read remembered row of %s: inputs have %d bytes, want %d", s.Key.Name, len(s.Inputs),
+				len(rollout.Inputs{}))
 		}
 		until := s.Until
 		if inTurn := now.Add(Interval * time.Duration(i) / time.Duration(len(known.Settled))); inTurn.After(until) {

@@ -16,14 +16,14 @@ var ErrProtected = errors.New("the branch is protected")
 
 // ErrRefused is what reading the repository ends with when it does not accept the bot's credentials, or is not there:
 // it may be another's by now.
-var ErrRefused = errors.New("the repository refuses the bot")
+var ErrRefused = errors.New("the repository refuses the bot's credentials, or is gone: check the credentials and the URL")
 
 // ErrNotOurs is what a cycle ends with after the repository refused the bot for too long. The bot does not take it for
 // its own any more: nothing is touched.
 var ErrNotOurs = errors.New("the repository is not the bot's own any more")
 
 // ErrStale is what a routing call ends with when the routing is not any more what it was decided on: the plan is void.
-var ErrStale = errors.New("the routing moved")
+var ErrStale = errors.New("what the plan was decided on has changed: read it and decide again")
 
 // ErrBusy is what a change in Temporal ends with when nothing is wrong but that it was asked too much at once: it is
 // decided again, and asked again, in the next cycle.

@@ -277,7 +277,7 @@ func TestRefused(t *testing.T) {
 		want   string
 	}{
 		"no spec":    {func(in *Input) { in.Snapshot.Spec = nil }, "simulate payments/checkout: its spec is gone from Git: there is nothing to roll out"},
-		"no time":    {func(in *Input) { in.World.At = v1alpha1.Time{} }, "simulate payments/checkout: no time to begin at"},
+		"no time":    {func(in *Input) { in.World.At = v1alpha1.Time{} }, "simulate payments/checkout: the time to begin at is missing"},
 		"a problem":  {func(in *Input) { in.Snapshot.Problems = []rollout.Problem{{Message: "a.yaml:1: broken"}} }, "simulate payments/checkout: a.yaml:1: broken"},
 		"unreadable": {func(in *Input) { in.Snapshot.Record.RoutingProblem = &rollout.Problem{Message: "mend it"} }, "simulate payments/checkout: mend it"},
 		"no container": {func(in *Input) {
@@ -287,7 +287,7 @@ func TestRefused(t *testing.T) {
 		"the past": {func(in *Input) {
 			*in = recorded(t, *in, time.Hour)
 			in.World.At = v1alpha1.NewTime(nine)
-		}, "simulate payments/checkout: it cannot begin at 2026-03-02T09:00:00Z: Git's record tells of 2026-03-02T09:31:30Z"},
+		}, "simulate payments/checkout: it cannot begin at 2026-03-02T09:00:00Z: the record in Git has times up to 2026-03-02T09:31:30Z: begin at that time or later"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := given(t, twoSteps)

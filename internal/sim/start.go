@@ -127,10 +127,10 @@ func check(in Input) error {
 		return fmt.Errorf("simulate %s: what comes next is %q, where %s or %s is expected", s.Deployment, in.Next,
 			NextMadeUp, NextNothing)
 	case in.World.At.IsZero():
-		return fmt.Errorf("simulate %s: no time to begin at", s.Deployment)
+		return fmt.Errorf("simulate %s: the time to begin at is missing", s.Deployment)
 	}
 	if last := lastWritten(s.Record); last.After(in.World.At.Time) {
-		return fmt.Errorf("simulate %s: it cannot begin at %s: Git's record tells of %s", s.Deployment,
+		return fmt.Errorf("simulate %s: it cannot begin at %s: the record in Git has times up to %s: begin at that time or later", s.Deployment,
 			in.World.At.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339))
 	}
 	return nil

@@ -164,11 +164,11 @@ func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, errors.New("its URL is not one like https://example.com/bundle.tar.gz")
+		return nil, errors.New("read the URL: expected http or https and a host, such as https://example.com/bundle.tar.gz")
 	case u.User != nil:
 		return nil, fmt.Errorf("%s holds a user: credentials come from a file or a variable", shown(u))
 	case u.Fragment != "":
-		return nil, fmt.Errorf("%s has a fragment", shown(u))
+		return nil, fmt.Errorf("%s has a fragment, which no server gets: remove it from the #", shown(u))
 	}
 	return u, nil
 }

@@ -30,6 +30,11 @@ func Algorithms() []string {
 	return []string{"ES256", "ES384", "ES512", algorithmSecret, "PS256", "RS256", "RS384", "RS512"}
 }
 
+// publicAlgorithms are those of public keys.
+func publicAlgorithms() []string {
+	return slices.DeleteFunc(Algorithms(), func(a string) bool { return a == algorithmSecret })
+}
+
 // minSecret is the size in bytes of a shared secret: that of the hash (RFC 7518, section 3.2).
 const minSecret = 32
 
@@ -74,6 +79,10 @@ func algorithmFor(algorithm string, text []byte) (string, error) {
 		return "", err
 	}
 	fits, standard := fitting(public)
+	if len(fits) == 0 {
+		return "", fmt.Errorf("a %T fits no supported algorithm: want an RSA key, or one on the curve P-256, P-384 or "+
+			"P-521, for one of %s", public, strings.Join(publicAlgorithms(), ", "))
+	}
 	if algorithm == "" {
 		algorithm = standard
 	}
@@ -112,7 +121,7 @@ func fitting(public any) (all []string, standard string) {
 			return []string{name}, name
 		}
 	}
-	return []string{"none of the known algorithms"}, ""
+	return nil, ""
 }
 
 // anyKey is the ID of a key without one.

@@ -33,6 +33,7 @@ func (e *statusError) Error() string {
 func words(err error) string {
 	var (
 		redirect   *httpclient.RedirectError
+		redirects  *httpclient.TooManyRedirectsError
 		credential *credentialError
 		late       net.Error
 	)
@@ -41,8 +42,8 @@ func words(err error) string {
 		return oneLine(err.Error())
 	case errors.As(err, &redirect):
 		return redirect.Error()
-	case errors.Is(err, httpclient.ErrRedirects):
-		return httpclient.ErrRedirects.Error()
+	case errors.As(err, &redirects):
+		return redirects.Error()
 	case errors.Is(err, errLate), errors.As(err, &late) && late.Timeout():
 		return errLate.Error()
 	}

@@ -67,8 +67,8 @@ func (s *FileSet) Add(dir string, files []rollout.TextFile, overwrite bool) (wri
 		s.files, write = append(s.files, d), append(write, f.Path)
 	}
 	if len(others) > 0 && !overwrite {
-		return nil, nil, fmt.Errorf("there already with other content, so nothing is written: %s. Look at the "+
-			"difference, and give --overwrite to overwrite them", strings.Join(others, ", "))
+		return nil, nil, fmt.Errorf("nothing was written: these files exist with other content: %s: look at the "+
+			"difference, then give --overwrite to replace them", strings.Join(others, ", "))
 	}
 	return write, unchanged, nil
 }

@@ -34,7 +34,7 @@ func whoSpeaks(a *cmdutil.App, f *cmdutil.RepositoryFlags) error {
 		}
 	}
 	if f.Author == "" {
-		return errors.New("who says so? name yourself with --author, or RAMPART_AUTHOR")
+		return errors.New("--author or RAMPART_AUTHOR is required: the commit records who asked")
 	}
 	if f.Email == "" {
 		host, err := os.Hostname()

@@ -186,7 +186,8 @@ func specObjects(a *cmdutil.App, world rollout.World) ([]v1alpha1.Document, erro
 		documents, problems := v1alpha1.Decode(below, []byte(text))
 		if v1alpha1.HasErrors(problems) {
 			return nil, a.SayWorldProblems(rollout.World{Problems: problems},
-				fmt.Errorf("%s cannot be read, and may hold what is imported: mend it first", below))
+				fmt.Errorf("look for objects that exist already: %s has errors, and may hold them: correct it, "+
+					"and import again", below))
 		}
 		out = append(out, documents...)
 	}

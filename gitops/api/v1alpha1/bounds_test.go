@@ -50,7 +50,7 @@ func TestBounds(t *testing.T) {
 		"pairs of keys":         {head + strings.Repeat(distinct.String()[:strings.Index(distinct.String(), "k40000:")], 2), "too many problems"},
 		"many objects":          {repeat(head+"---\n", size), "not checked"},
 		"list of aliases": {"apiVersion: v1\nkind: List\nx: &x {" + repeat("a,", size/2) + "}\nitems: [" + repeat("*x,", size/3) + "]\n" +
-			"# temporal.io", "aliases stand for too much"},
+			"# temporal.io", "aliases stand for more than 4000000 keys: write the values out"},
 		"list of lists":   {"apiVersion: v1\nkind: List\nx: &x {apiVersion: v1, kind: List, items: []}\nitems: [" + repeat("*x,", size/2) + "]\n", "a list inside a list"},
 		"merges of many":  {head + "b: &b {}\nspec: {<<: [" + repeat("*b,", size) + "]}\n", "more than 200000 values"},
 		"many variables":  {variables(60_000), "too many problems"},

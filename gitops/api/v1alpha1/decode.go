@@ -41,7 +41,7 @@ func (d *Document) MadeBy(file string) { d.File, d.Line, d.data = file, 0, nil }
 // not there, it gives those of the nearest one above it. It parses the file again.
 func (d *Document) Position(path string) (line, column int) {
 	r := &report{file: d.File}
-	f := &file{report: r, budget: maxNodes * 20}
+	f := &file{report: r, budget: maxLooked}
 	roots := f.split(parse(r, d.data))
 	if d.index >= len(roots) {
 		return d.Line, 0
@@ -69,7 +69,7 @@ func Decode(name string, data []byte) ([]Document, []Problem) {
 	if !readable(r, data) {
 		return nil, r.problems
 	}
-	f := &file{report: r, budget: maxNodes * 20}
+	f := &file{report: r, budget: maxLooked}
 	roots := f.split(parse(r, data))
 	all := r.problems
 	e := newExpander(r)
@@ -246,7 +246,8 @@ func unalias(n *yaml.Node) *yaml.Node {
 // object decodes a document: nil for a foreign one, and for one that can't be used.
 func (f *file) object(e *expander, h header) any {
 	if f.budget < 0 {
-		f.report.add(Problem{Severity: Error, Line: h.root.Line, Message: "the file's aliases stand for too much"})
+		f.report.add(Problem{Severity: Error, Line: h.root.Line, Message: fmt.Sprintf("the file's "+
+			"aliases stand for more than %d keys: write the values out", maxLooked)})
 		return nil
 	}
 	if !h.known() {

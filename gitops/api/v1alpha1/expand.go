@@ -15,6 +15,8 @@ const (
 	MaxFileSize = 1 << 20
 	// maxNodes of all objects in a file, with aliases and merges expanded.
 	maxNodes = 200_000
+	// maxLooked is how many keys of a file are looked at to find out what its documents are.
+	maxLooked = 20 * maxNodes
 	// maxText is the length of all keys and scalars in a file, with aliases and merges expanded.
 	maxText = 4 * MaxFileSize
 	// maxDepth of nested objects and lists.
