@@ -20,8 +20,8 @@ func TestRetireForAnotherNamespace(t *testing.T) {
 	}
 	moved, err := Retire(asks("other"), ada, v1alpha1.UnrouteProven)
 	require.NoError(t, err)
-	require.Contains(t, moved.Notes, "once nothing of it is left in prod, it is made anew in other, as workers/checkout.yaml says")
+	require.Contains(t, moved.Notes, "once nothing of it is left in prod, the bot creates it in other, as workers/checkout.yaml says")
 	ended, err := Retire(asks("prod"), ada, v1alpha1.UnrouteProven)
 	require.NoError(t, err)
-	require.Contains(t, ended.Notes, "delete workers/checkout.yaml when it has gone, or now: it goes all the same")
+	require.Contains(t, ended.Notes, "delete workers/checkout.yaml now or after it is gone: the bot removes its versions either way")
 }

@@ -24,11 +24,11 @@ func (r OutputReport) Body() string {
 	fmt.Fprintf(&b, "A rule of the branch %s keeps the bot from pushing to it, so what it would commit for %s is "+
 		"proposed here.\n\n", quotedName(r.Branch),
 		quotedName(r.Environment))
-	b.WriteString("**If merged**, the bot goes on from there: it decides again, and only then raises what this " +
-		"says.\n\n" +
+	b.WriteString("**If merged**, the bot reads the branch and decides again. Only then does it raise the traffic " +
+		"that this commit records.\n\n" +
 		"**To reject**, close it: the rollouts that are in it stay where they are until there is something else " +
 		"to commit. " +
-		"Traffic is taken back without asking, whatever becomes of this.\n\n")
+		"The bot lowers traffic without asking, also while this is open.\n\n")
 	var lines strings.Builder
 	for line := range strings.Lines(r.Message) {
 		if line = strings.TrimSpace(line); line != "" {

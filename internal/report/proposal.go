@@ -288,8 +288,8 @@ func (r ProposalReport) merged() string {
 	case a.Evacuation != nil:
 		out = append(out, "If it still holds, a batch job of Temporal does it, for the workflows that are open then.")
 	}
-	return strings.Join(append(out, "If it no longer holds, `routing.yaml` is put back with the reason, and what "+
-		"holds then is proposed anew."), " ")
+	return strings.Join(append(out, "If it no longer holds, the bot puts `routing.yaml` back with the reason, and "+
+		"proposes what holds then."), " ")
 }
 
 func (r ProposalReport) bake() time.Duration {
@@ -345,8 +345,8 @@ func (r ProposalReport) rejected() string {
 			"resume %s`.", of)
 	}
 	which := r.which()
-	return out + fmt.Sprintf(" Without a forge: `rampart approve %s%s`, `rampart reject %[1]s%[2]s`. Traffic is "+
-		"taken back without asking, whatever becomes of this.", of, which)
+	return out + fmt.Sprintf(" Without a forge: `rampart approve %s%s`, `rampart reject %[1]s%[2]s`. The bot "+
+		"lowers traffic without asking, also while this is open.", of, which)
 }
 
 // which are the flags by which an answer is about this proposal, and none that takes its place.

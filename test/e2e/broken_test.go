@@ -135,7 +135,7 @@ func TestAnotherTemporalNamespace(t *testing.T) {
 
 	open := w.startSlow("pinned")
 	said := w.say("retire", "--unroute", "--force", "--reason", "moves")
-	require.Contains(t, strings.Join(said.Notes, "\n"), "it is made anew in "+other.Name())
+	require.Contains(t, strings.Join(said.Notes, "\n"), "the bot creates it in "+other.Name())
 	w.eventually("one is left", func() bool { return len(w.changes()) == 4 && len(w.routing().Versions) == 1 })
 	w.settle()
 	require.Len(t, w.routing().Versions, 1, "a workflow is pinned to it")

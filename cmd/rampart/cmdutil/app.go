@@ -108,8 +108,8 @@ func (a *App) AddGlobalFlags(root *cobra.Command) {
 		"environments whose raises have to be approved, whatever rampart.yaml says: GLOB[=Step], or !GLOB for all "+
 			"others; repeatable")
 	f.StringSliceVar(&a.requireApprovalByOther, "require-approval-by-other", nil,
-		"environments whose raises somebody other than who asked has to approve: GLOB[=Step], or !GLOB for all "+
-			"others; repeatable")
+		"environments whose raises need the approval of a person other than the one who asked: GLOB[=Step], or "+
+			"!GLOB for all others; repeatable")
 	f.StringSliceVar(&a.allowedNamespaces, "allowed-namespaces", nil,
 		"namespaces that environments may have worker deployments in, as ENVIRONMENT=NAMESPACE, both globs; with "+
 			"one, all others are refused; repeatable")
@@ -121,7 +121,7 @@ func (a *App) AddGlobalFlags(root *cobra.Command) {
 			"all others are refused; repeatable")
 	f.Var(&a.logLevel, "log-level", "least important messages to log: "+a.logLevel.List())
 	f.Var(&a.logFormat, "log-format", "format of the log: "+a.logFormat.List())
-	f.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
+	f.BoolVar(&a.noColor, "no-color", false, "no colors (also: NO_COLOR)")
 	CompleteFlag(root, "env", a.completeEnvironments)
 	CompleteFlag(root, "require-approval", a.completeEnvironments)
 	CompleteFlag(root, "require-approval-by-other", a.completeEnvironments)

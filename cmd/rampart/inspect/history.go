@@ -33,7 +33,7 @@ func historyCommand(a *cmdutil.App) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "history NAME",
-		Short: "Tell a rollout's story: who did what, when and why",
+		Short: "Show who changed a rollout, when and why",
 		Long: `History tells what happened to a worker deployment, the newest first: the commits of persons and of
 the bot that touched its spec or its record, and the decisions that the bot recorded about it (rampart run
 --record-decisions), with the rules that fired and the waivers that were applied. It reads the branch of --repo, or

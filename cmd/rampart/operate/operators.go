@@ -32,7 +32,7 @@ func record(a *cmdutil.App, cmd *cobra.Command, change func(rollout.Snapshot, op
 func holdCommand(a *cmdutil.App) *cobra.Command {
 	return record(a, &cobra.Command{
 		Use:   "hold NAME",
-		Short: "Let nothing be raised, and nothing be put back, until it is resumed",
+		Short: "Pause raises and drift repair until resume",
 		Long: `Hold stops every raise of a worker deployment's traffic until rampart resume. What has traffic keeps
 it, and what people move in Temporal stays: the bot puts nothing of that back. It still lowers traffic where a
 verdict of policy, a gate that failed or a reverted spec says so, and so do commands such as rampart rollback. It is

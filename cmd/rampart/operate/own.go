@@ -48,7 +48,7 @@ func releaseCommand(a *cmdutil.App) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "release NAME",
-		Short: "Hand a worker deployment's routing to somebody else, or give it up",
+		Short: "Transfer or release the routing",
 		Long: `Release makes the bot leave a worker deployment's routing alone, and hands its manager identity in
 Temporal to --to, or takes it away. Files of versions are still rendered; nothing is scaled down or removed. rampart
 adopt takes the routing back.`,

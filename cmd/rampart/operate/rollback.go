@@ -77,13 +77,13 @@ func (o *operation) rollback(ctx context.Context, server cmdutil.TemporalFlags, 
 			return err
 		}
 		if never := plan.Never(s, taken.Plan); len(never) > 0 {
-			return fmt.Errorf("traffic was not taken back: %s", never[0])
+			return fmt.Errorf("lower traffic: nothing was changed: %s", never[0])
 		}
 		if err := pool.Lower(ctx, plan.SubjectOf(s), *taken.Plan.Lower); err != nil {
-			return fmt.Errorf("take traffic back: %w", err)
+			return fmt.Errorf("lower traffic: %w", err)
 		}
 		moved = true
-		o.Log.InfoContext(ctx, "traffic was taken back in Temporal", "deployment", s.Deployment.String(), "routing",
+		o.Log.InfoContext(ctx, "traffic was lowered in Temporal", "deployment", s.Deployment.String(), "routing",
 			plan.Describe(taken.Now()))
 		return nil
 	})
@@ -92,10 +92,10 @@ func (o *operation) rollback(ctx context.Context, server cmdutil.TemporalFlags, 
 	}
 	t, err = o.change(ctx, func(s rollout.Snapshot) (operator.Change, error) { return written(s, taken) })
 	if err != nil && moved {
-		return t, fmt.Errorf("TRAFFIC WAS TAKEN BACK in Temporal (%s), but Git could not be told, so it is not "+
-			"recorded: a mark in Temporal's version "+
-			"metadata keeps %s from being raised until a bot, or this command once more, writes it down: %w",
-			taken.Said, taken.Bar.BuildID, err)
+		return t, fmt.Errorf("traffic was lowered in Temporal (%s), but the commit that records it failed: %w: until a "+
+			"bot commits it, or you run this command again, a mark in Temporal's version metadata keeps %s from "+
+			"being raised",
+			taken.Said, err, taken.Bar.BuildID)
 	}
 	t.Changed = t.Changed || moved
 	return t, err
