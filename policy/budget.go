@@ -50,7 +50,7 @@ func newBudget(ctx context.Context, bounds Bounds) *budget {
 }
 
 // Cancel ends the query.
-func (b *budget) Cancel() { b.end("was cancelled") }
+func (b *budget) Cancel() { b.end("was canceled") }
 
 // Cancelled counts a step, and reports whether the query has to end.
 func (b *budget) Cancelled() bool {

@@ -144,7 +144,7 @@ func (j *judgement) failure(b *rulebook, pkg string, err error) rollout.Finding 
 	var fell parse.Panicked
 	switch {
 	case j.ctx.Err() != nil:
-		f.Rule, f.Message = "policy.cancelled", "the evaluation was cancelled"
+		f.Rule, f.Message = "policy.cancelled", "the evaluation was canceled"
 		return f
 	case errors.As(err, &spent):
 		f.Rule, f.Message = "policy.timeout", fmt.Sprintf("the policies of %s %s", pkg, string(spent))

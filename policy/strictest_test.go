@@ -13,7 +13,7 @@ import (
 	"github.com/rampart-gitops/rampart/rego"
 )
 
-// contribution is a rule of somebody's: of the library, of an organisation, or of the repository.
+// contribution is a rule of somebody's: of the library, of an organization, or of the repository.
 type contribution struct{ pkg, set, action string }
 
 func (c contribution) source(name string) string {

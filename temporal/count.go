@@ -87,7 +87,7 @@ func (o *observer) countOpen(ctx context.Context) {
 }
 
 // countInUse counts what uses the listed versions that were asked for: workflows that are not known to be closed,
-// whatever their behaviour, or were started at or after a time.
+// whatever their behavior, or were started at or after a time.
 func (o *observer) countInUse(ctx context.Context) {
 	for _, build := range o.ask.InUse {
 		if v := o.obs.Version(build); v != nil {

@@ -17,6 +17,6 @@
 //   - What became of a refused or lost call follows from reading the state again, never from the error's text.
 //   - A version is never deleted with its drainage skipped, and nothing is ever routed with AllowNoPollers.
 //   - The bot's credentials go only to addresses that the bot's own configuration names: a connection that only the
-//     repository describes is dialled without any.
+//     repository describes is dialed without any.
 //   - Every change of the server goes through write, which announces it as a Site.
 package temporal

@@ -112,7 +112,7 @@ func (p *Pool) StartGate(ctx context.Context, conn v1alpha1.Connection, temporal
 }
 
 func (s *session) gateRequest(id string, start rollout.GateStart) *workflowservice.StartWorkflowExecutionRequest {
-	// The request ID follows from the workflow's, so that a start whose answer was lost is recognised.
+	// The request ID follows from the workflow's, so that a start whose answer was lost is recognized.
 	sum := sha256.Sum256([]byte(id))
 	req := &workflowservice.StartWorkflowExecutionRequest{
 		Namespace:                s.namespace,

@@ -112,14 +112,14 @@ func ask(conn net.Conn, by *url.URL, hostPort string) (net.Conn, error) {
 		return nil, fmt.Errorf("answers HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
 	bounded.N = math.MaxInt64
-	return &tunnelled{conn, reader}, nil
+	return &tunneled{conn, reader}, nil
 }
 
-// tunnelled is a connection with bytes that were read ahead.
-type tunnelled struct {
+// tunneled is a connection with bytes that were read ahead.
+type tunneled struct {
 	net.Conn
 	reader *bufio.Reader
 }
 
 // Read reads what was read ahead first.
-func (t *tunnelled) Read(p []byte) (int, error) { return t.reader.Read(p) }
+func (t *tunneled) Read(p []byte) (int, error) { return t.reader.Read(p) }

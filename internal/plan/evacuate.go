@@ -218,7 +218,7 @@ func evacuationReason(buildID string, e rollout.Evacuation) string {
 	what := map[v1alpha1.EvacuationStage]string{
 		v1alpha1.EvacuateBySignal:      "are sent the signal " + e.Signal,
 		v1alpha1.EvacuateByMove:        "are moved to " + e.Target,
-		v1alpha1.EvacuateByCancel:      "are cancelled",
+		v1alpha1.EvacuateByCancel:      "are canceled",
 		v1alpha1.EvacuateByTermination: "are terminated",
 	}[e.Stage]
 	return fmt.Sprintf("the workflows that stay on %s, which has had no traffic since %s, %s", buildID,

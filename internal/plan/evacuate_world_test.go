@@ -152,7 +152,7 @@ func proposedForV1(t require.TestingT) *world {
 	return w
 }
 
-// TestEvacuationToTheEnd is v1's workflows from the promotion of v2 to their end: signalled, then terminated after a
+// TestEvacuationToTheEnd is v1's workflows from the promotion of v2 to their end: signaled, then terminated after a
 // person's yes.
 func TestEvacuationToTheEnd(t *testing.T) {
 	w := currentV1(t)

@@ -60,7 +60,7 @@ func gateParity() []parity.Case {
 		{Scenario: "incomplete: one task queue is without a run", Controller: "starts it there; routing does not move", Want: "GateRunning; StartGate v2 on [refunds]; start Smoke of v2, attempt 1, on refunds",
 			Got: plans(gatedIs(rollout.GateCompleted), onRefunds(rollout.GateMissing))},
 		{Scenario: "one failed", Controller: blocks, Got: plans(gatedIs(rollout.GateCompleted), onRefunds(rollout.GateFailed)), Want: "GateFailed (stalled)", Why: said},
-		{Scenario: "one cancelled", Controller: blocks, Got: plans(gatedIs(rollout.GateCompleted), onRefunds(rollout.GateCanceled)), Want: "GateFailed (stalled)", Why: said},
+		{Scenario: "one canceled", Controller: blocks, Got: plans(gatedIs(rollout.GateCompleted), onRefunds(rollout.GateCanceled)), Want: "GateFailed (stalled)", Why: said},
 		{Scenario: "one terminated", Controller: blocks, Got: plans(gatedIs(rollout.GateCompleted), onRefunds(rollout.GateTerm)), Want: "GateFailed (stalled)", Why: said},
 		{Scenario: "one timed out", Controller: blocks, Got: plans(gatedIs(rollout.GateCompleted), onRefunds(rollout.GateTimedOut)), Want: "GateFailed (stalled)", Why: said},
 		{Scenario: "one runs still", Controller: "waits", Got: plans(gatedIs(rollout.GateCompleted), onRefunds(rollout.GateRunning)), Want: "GateRunning"},

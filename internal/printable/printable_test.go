@@ -75,15 +75,15 @@ func TestJSONStaysTheSame(t *testing.T) {
 	require.Equal(t, was, is)
 }
 
-// Characters that come in parts are whole, and colours stay.
+// Characters that come in parts are whole, and colors stay.
 func TestWriter(t *testing.T) {
 	var b bytes.Buffer
 	w := NewWriter(&b)
 	text := "\x1b[31mbad\x1b[0m \u202e漢\x1b[2J\x1b]0;title\a"
-	colours := strings.Index(text, " ")
-	_, err := w.Write([]byte(text[:colours]))
+	colors := strings.Index(text, " ")
+	_, err := w.Write([]byte(text[:colors]))
 	require.NoError(t, err)
-	for _, c := range []byte(text[colours:]) {
+	for _, c := range []byte(text[colors:]) {
 		n, err := w.Write([]byte{c})
 		require.NoError(t, err)
 		require.Equal(t, 1, n)

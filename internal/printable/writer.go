@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// colour is what a terminal is told of colours, which say nothing by themselves.
-var colour = regexp.MustCompile(`^\x1b\[[0-9;]{0,16}m`)
+// color is what a terminal is told of colors, which say nothing by themselves.
+var color = regexp.MustCompile(`^\x1b\[[0-9;]{0,16}m`)
 
-// Writer hands text on with what is hidden in it escaped, but for colours.
+// Writer hands text on with what is hidden in it escaped, but for colors.
 type Writer struct {
 	to io.Writer
 	mu sync.Mutex
@@ -21,7 +21,7 @@ type Writer struct {
 // NewWriter makes a Writer that hands on to another.
 func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
 
-// Write implements io.Writer. A character may come in parts, a colour may not.
+// Write implements io.Writer. A character may come in parts, a color may not.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -32,7 +32,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		is := in[:n]
 		switch {
 		case r == 0x1b:
-			if c := colour.Find(in); c != nil {
+			if c := color.Find(in); c != nil {
 				out, n = append(out, c...), len(c)
 				break
 			}

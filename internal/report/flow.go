@@ -12,7 +12,7 @@ import (
 )
 
 // flow is a Mermaid flowchart of what was done and what is to come, from left to right. It keeps to what Mermaid 9 to
-// 12 know: quoted labels, plain edges, classes. Colours are names, since a hash means something in commit messages;
+// 12 know: quoted labels, plain edges, classes. Colors are names, since a hash means something in commit messages;
 // they are those of borders, which are seen on light and on dark pages, and each label says what it means.
 type flow struct {
 	nodes []node

@@ -117,14 +117,14 @@ func TestPlan(t *testing.T) {
 	root := []File{NewFile(rollout.FileChange{Path: "deploy/kustomization.yaml", Data: "x\n"}, "", false)}
 	p := NewPlan([]Decided{lowering(), raising(), refused(), held()}, root)
 	require.True(t, p.Pending)
-	var plain, coloured bytes.Buffer
+	var plain, colored bytes.Buffer
 	require.NoError(t, p.WriteText(&plain, Plain))
-	require.NoError(t, p.WriteText(&coloured, Coloured))
+	require.NoError(t, p.WriteText(&colored, Colored))
 	require.NotContains(t, plain.String(), "\x1b", "what others wrote cannot reach the terminal")
 	data, err := json.MarshalIndent(p, "", "  ")
 	require.NoError(t, err)
 	golden(t, "plan", txtar.File{Name: "text", Data: plain.Bytes()},
-		txtar.File{Name: "coloured", Data: []byte(strings.ReplaceAll(coloured.String(), "\x1b", "ESC"))},
+		txtar.File{Name: "colored", Data: []byte(strings.ReplaceAll(colored.String(), "\x1b", "ESC"))},
 		txtar.File{Name: "json", Data: append(data, '\n')})
 	var back Plan
 	require.NoError(t, json.Unmarshal(data, &back))

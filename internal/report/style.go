@@ -10,16 +10,16 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Style says whether text carries colours.
+// Style says whether text carries colors.
 type Style string
 
 // The styles.
 const (
-	Plain    Style = "Plain"
-	Coloured Style = "Coloured"
+	Plain   Style = "Plain"
+	Colored Style = "Colored"
 )
 
-// The colours, as terminals know them.
+// The colors, as terminals know them.
 const (
 	red    = "\x1b[31m"
 	green  = "\x1b[32m"
@@ -29,11 +29,11 @@ const (
 	reset  = "\x1b[0m"
 )
 
-func (s Style) paint(colour, text string) string {
-	if s != Coloured || colour == "" || text == "" {
+func (s Style) paint(color, text string) string {
+	if s != Colored || color == "" || text == "" {
 		return text
 	}
-	return colour + text + reset
+	return color + text + reset
 }
 
 // Good paints what is as it should be.
@@ -54,23 +54,23 @@ func (s Style) effect(e rollout.Effect) string {
 }
 
 func (s Style) diff(text string) string {
-	if s != Coloured {
+	if s != Colored {
 		return text
 	}
 	var b strings.Builder
 	for line := range strings.SplitAfterSeq(text, "\n") {
-		body, colour := strings.TrimSuffix(line, "\n"), ""
+		body, color := strings.TrimSuffix(line, "\n"), ""
 		switch {
 		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
-			colour = bold
+			color = bold
 		case strings.HasPrefix(line, "+"):
-			colour = green
+			color = green
 		case strings.HasPrefix(line, "-"):
-			colour = red
+			color = red
 		case strings.HasPrefix(line, "@@"):
-			colour = cyan
+			color = cyan
 		}
-		b.WriteString(s.paint(colour, body) + line[len(body):])
+		b.WriteString(s.paint(color, body) + line[len(body):])
 	}
 	return b.String()
 }

@@ -58,7 +58,7 @@ func TestTimetable(t *testing.T) {
 		files = append(files, txtar.File{Name: string(outcome), Data: []byte(lines[len(lines)-2] + strings.Split(Mermaid(in), "\n")[1] + "\n")})
 	}
 	golden(t, "timetable", files...)
-	require.Contains(t, write(table(), Coloured), green+"Complete"+reset)
+	require.Contains(t, write(table(), Colored), green+"Complete"+reset)
 	require.NotContains(t, write(table(), Plain), "\x1b")
 }
 

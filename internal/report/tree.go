@@ -65,17 +65,17 @@ type treeWriter struct {
 	View
 }
 
-// line writes one line that is cut to the screen's width in a folded tree, in a colour; "": in none.
-func (w treeWriter) line(indent int, text, colour string) {
+// line writes one line that is cut to the screen's width in a folded tree, in a color; "": in none.
+func (w treeWriter) line(indent int, text, color string) {
 	text = oneLine(text)
 	if most := screenWidth - indent; !w.All && utf8.RuneCountInString(text) > most {
 		text = string([]rune(text)[:most-1]) + "…"
 	}
-	fmt.Fprintf(w.b, "%s%s\n", strings.Repeat(" ", indent), w.Style.paint(colour, text))
+	fmt.Fprintf(w.b, "%s%s\n", strings.Repeat(" ", indent), w.Style.paint(color, text))
 }
 
 // wrapped writes a text over several lines, a few in a folded tree. The lines after the first are indented further.
-func (w treeWriter) wrapped(indent int, text, colour string) {
+func (w treeWriter) wrapped(indent int, text, color string) {
 	words := strings.Fields(oneLine(text))
 	line, lines := "", 0
 	for i, word := range words {
@@ -85,16 +85,16 @@ func (w treeWriter) wrapped(indent int, text, colour string) {
 			continue
 		}
 		if lines++; lines == maxWrapped && !w.All {
-			w.line(indent, line+" "+strings.Join(words[i:], " "), colour)
+			w.line(indent, line+" "+strings.Join(words[i:], " "), color)
 			return
 		}
-		w.line(indent, line, colour)
+		w.line(indent, line, color)
 		line = word
 		if lines == 1 {
 			indent += 4
 		}
 	}
-	w.line(indent, line, colour)
+	w.line(indent, line, color)
 }
 
 // WriteText prints the tree.
@@ -184,7 +184,7 @@ func (w treeWriter) explanation(x rollout.Explanation) {
 
 // finding is one that no rule is behind.
 func (w treeWriter) finding(f rollout.Finding) {
-	w.wrapped(4, mark(rollout.RuleFailed)+f.Rule+": "+f.Text(), colourOf(rollout.RuleFailed))
+	w.wrapped(4, mark(rollout.RuleFailed)+f.Rule+": "+f.Text(), colorOf(rollout.RuleFailed))
 }
 
 func mark(o rollout.RuleOutcome) string {
@@ -199,7 +199,7 @@ func mark(o rollout.RuleOutcome) string {
 	return "[ ] "
 }
 
-func colourOf(o rollout.RuleOutcome) string {
+func colorOf(o rollout.RuleOutcome) string {
 	switch o {
 	case rollout.RuleFailed, rollout.RuleFired:
 		return red
@@ -263,7 +263,7 @@ func (w treeWriter) head(r rollout.RuleExplanation, c rollout.ClauseExplanation)
 	case rollout.RuleFailed:
 		text += ": could not be evaluated"
 	}
-	w.line(4, text, colourOf(c.Outcome))
+	w.line(4, text, colorOf(c.Outcome))
 }
 
 func (w treeWriter) findings(c rollout.ClauseExplanation) {
@@ -289,7 +289,7 @@ func (w treeWriter) passed(r rollout.RuleExplanation) {
 	if seen := goesBy(r); len(seen) > 0 {
 		text += ": " + strings.Join(seen, "; ")
 	}
-	w.wrapped(4, text, colourOf(rollout.RulePassed))
+	w.wrapped(4, text, colorOf(rollout.RulePassed))
 }
 
 // goesBy is what the clauses of a rule that found nothing stopped at, and what the one that saw most goes by.

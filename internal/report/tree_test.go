@@ -76,10 +76,10 @@ func TestTree(t *testing.T) {
 		require.NotContains(t, line, "\x1b")
 	}
 	require.LessOrEqual(t, strings.Count(folded, "\n"), 50)
-	require.Contains(t, text(Coloured, false), red+"[x] rollout.freeze: deny at policies/x.rego:5, demanded by the bot's configuration"+reset)
+	require.Contains(t, text(Colored, false), red+"[x] rollout.freeze: deny at policies/x.rego:5, demanded by the bot's configuration"+reset)
 	for _, line := range []string{yellow + "[~] acme.unheard", green + "[ ] acme.passed0", yellow + "by other policies", yellow + "decided then",
 		yellow + "not all is explained", "\n    and 2 other rules that passed"} {
-		require.Contains(t, text(Coloured, false), line)
+		require.Contains(t, text(Colored, false), line)
 	}
 	require.Equal(t, folded, text(Plain, false))
 	data, err := json.Marshal(tree())

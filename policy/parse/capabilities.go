@@ -17,7 +17,7 @@ import (
 //     the system's clock and roots.
 //   - They are about keys, certificates, tokens, requests to clouds and annotations, which no policy here is given:
 //     io.jwt.*, crypto.x509.*, crypto.parse_private_keys, providers.*, rego.metadata.*.
-//   - They can run for ever and do not look whether they were cancelled.
+//   - They can run for ever and do not look whether they were canceled.
 func forbidden() []string {
 	return []string{
 		"http.send", "opa.runtime", "rego.parse_module", "trace", "print", "internal.print",

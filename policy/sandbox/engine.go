@@ -181,7 +181,7 @@ func unasked(ctx context.Context, err error) rollout.Finding {
 	f := rollout.Finding{Package: "rampart", Rule: "policy.error", Effect: rollout.HoldEffect,
 		Message: parse.Cut("the policies were not evaluated: "+err.Error(), parse.MaxMessage)}
 	if ctx.Err() != nil {
-		f.Rule, f.Message = "policy.cancelled", "the evaluation was cancelled"
+		f.Rule, f.Message = "policy.cancelled", "the evaluation was canceled"
 	}
 	return f
 }

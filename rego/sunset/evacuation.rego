@@ -26,7 +26,7 @@ deny contains {"rule": "sunset.evacuation", "msg": msg} if {
 # custom:
 #   rule: sunset.evacuation
 #   parameters:
-#     maxWorkflows: the most that are signalled or cancelled unasked; -1 for any number
+#     maxWorkflows: the most that are signaled or canceled unasked; -1 for any number
 require_approval contains {"rule": "sunset.evacuation", "msg": msg} if {
 	evacuation.maxWorkflows >= 0
 	input.action.evacuation.count > evacuation.maxWorkflows

@@ -67,16 +67,16 @@ alike(x) := again20(again20(again20(x)))
 // Nothing moves on by itself until the pauses are short.
 const shortSteps = "{strategy: Progressive, steps: [{rampPercentage: 10, pauseDuration: 1s}, {rampPercentage: 50, pauseDuration: 1s}]%s}"
 
-// neighbours are two worker deployments in two environments of one repository.
-type neighbours struct {
+// neighbors are two worker deployments in two environments of one repository.
+type neighbors struct {
 	a, b *world
 	// log of the last cycle.
 	log string
 }
 
-func newNeighbours(t *testing.T) *neighbours {
+func newNeighbors(t *testing.T) *neighbors {
 	w := newWorld(t, withImages(map[string]temporalenv.Image{"cart:v1": temporalenv.DefaultImage("cart"), "cart:v2": temporalenv.DefaultImage("cart")}))
-	n := &neighbours{a: w.named(deployName), b: w.named("cart")}
+	n := &neighbors{a: w.named(deployName), b: w.named("cart")}
 	n.a.output, n.b.output = output+"/a", output+"/b"
 	n.push("two environments", map[string]string{"rampart.yaml": twoEnvironments, output + "/kustomization.yaml": bothOutputs,
 		"a/connection.yaml": w.connection(), "b/connection.yaml": w.connection(),
@@ -85,7 +85,7 @@ func newNeighbours(t *testing.T) *neighbours {
 }
 
 // push commits files, whose texts may name the Temporal namespace.
-func (n *neighbours) push(message string, files map[string]string) {
+func (n *neighbors) push(message string, files map[string]string) {
 	n.a.t.Helper()
 	for path, text := range files {
 		files[path] = strings.ReplaceAll(text, "NAMESPACE", n.a.ns.Name())
@@ -95,7 +95,7 @@ func (n *neighbours) push(message string, files map[string]string) {
 }
 
 // specs are the specs of images in both environments.
-func (n *neighbours) specs(a, b, strategy string) map[string]string {
+func (n *neighbors) specs(a, b, strategy string) map[string]string {
 	const kept = "scaledownDelay: 1h, deleteDelay: 1h"
 	return map[string]string{
 		"a/checkout.yaml": specText{name: n.a.name, image: a, strategy: strategy, sunset: kept}.String(),
@@ -103,13 +103,13 @@ func (n *neighbours) specs(a, b, strategy string) map[string]string {
 }
 
 // cycles runs the bot, each cycle in a process of its own, until a condition holds.
-func (n *neighbours) cycles(what string, ok func() bool) {
+func (n *neighbors) cycles(what string, ok func() bool) {
 	n.a.t.Helper()
 	n.a.eventually(what, func() bool { n.log = n.a.once(); return ok() })
 }
 
 // ramp brings v2 to 10% beside v1 in both, where they stay.
-func (n *neighbours) ramp() {
+func (n *neighbors) ramp() {
 	n.a.t.Helper()
 	n.push("v1", n.specs("app:v1", "cart:v1", slowSteps))
 	n.cycles("v1 is current in both", func() bool { return n.a.reason() == "RolloutComplete" && n.b.reason() == "RolloutComplete" })
@@ -123,7 +123,7 @@ func (n *neighbours) ramp() {
 // environment's rollout goes on in the same cycles. What takes traffic back asks no policy, and with the policies
 // mended the rollout goes on.
 func TestHostilePolicyHoldsOnlyItsEnvironment(t *testing.T) {
-	n := newNeighbours(t)
+	n := newNeighbors(t)
 	n.ramp()
 	held, raised := []string{"current v1", "ramp v2 10"}, []string{"current v1", "ramp v2 10", "ramp v2 50"}
 

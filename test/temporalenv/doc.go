@@ -4,7 +4,7 @@
 // Server is Temporal itself on loopback with an in-memory SQLite store, behind a gRPC proxy that records what was
 // asked, injects faults and can be taken down and brought back while the server keeps its state. Fleet plays the
 // kubelet: it runs an SDK worker for every replica of a rendered Deployment, configured from the rendered environment
-// alone. Fleet.Watch plays ArgoCD: it follows a branch, builds it with Kustomize, applies and prunes, and honours prune
+// alone. Fleet.Watch plays ArgoCD: it follows a branch, builds it with Kustomize, applies and prunes, and honors prune
 // guards. Traffic starts workflows and tells how they closed and on which version.
 //
 // Concurrency: a Server and its Namespaces may be shared by parallel tests, each in a namespace of its own; records,

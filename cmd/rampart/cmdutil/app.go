@@ -156,7 +156,7 @@ func (a *App) Prepare(cmd *cobra.Command) error {
 	return nil
 }
 
-// Style says whether what goes to standard output is coloured: only on a terminal, and unless someone is against it.
+// Style says whether what goes to standard output is colored: only on a terminal, and unless someone is against it.
 func (a *App) Style() report.Style {
 	if v, _ := a.LookupEnv("NO_COLOR"); v != "" || a.noColor {
 		return report.Plain
@@ -171,7 +171,7 @@ func (a *App) Style() report.Style {
 	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
 		return report.Plain
 	}
-	return report.Coloured
+	return report.Colored
 }
 
 // Say prints a line for a person on standard error. It ignores a failed write: there is no other place to report it.

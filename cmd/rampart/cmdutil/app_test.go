@@ -22,7 +22,7 @@ func testApp(t *testing.T) (*App, *bytes.Buffer) {
 		Log: slog.New(slog.DiscardHandler), LookupEnv: func(string) (string, bool) { return "", false }}, &out
 }
 
-func TestColoursAreForTerminals(t *testing.T) {
+func TestColorsAreForTerminals(t *testing.T) {
 	terminal, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // a character device, as a terminal is
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = terminal.Close() })
@@ -36,9 +36,9 @@ func TestColoursAreForTerminals(t *testing.T) {
 		app  App
 		want report.Style
 	}{
-		"terminal":   {App{Out: terminal, LookupEnv: with(nil)}, report.Coloured},
+		"terminal":   {App{Out: terminal, LookupEnv: with(nil)}, report.Colored},
 		"NO_COLOR":   {App{Out: terminal, LookupEnv: with(map[string]string{"NO_COLOR": "1"})}, report.Plain},
-		"empty":      {App{Out: terminal, LookupEnv: with(map[string]string{"NO_COLOR": ""})}, report.Coloured},
+		"empty":      {App{Out: terminal, LookupEnv: with(map[string]string{"NO_COLOR": ""})}, report.Colored},
 		"--no-color": {App{Out: terminal, LookupEnv: with(nil), noColor: true}, report.Plain},
 		"dumb":       {App{Out: terminal, LookupEnv: with(map[string]string{"TERM": "dumb"})}, report.Plain},
 		"file":       {App{Out: file, LookupEnv: with(nil)}, report.Plain},

@@ -134,7 +134,7 @@ func Closest(name string, known []string) string {
 	return best
 }
 
-// distance is the optimal string alignment distance (insert, delete, replace, swap neighbours) of two names in bytes.
+// distance is the optimal string alignment distance (insert, delete, replace, swap neighbors) of two names in bytes.
 // It gives limit as soon as it is known to be no less.
 func distance(a, b string, limit int) int {
 	if max(len(a), len(b))-min(len(a), len(b)) >= limit {
