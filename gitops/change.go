@@ -9,10 +9,10 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// ReadChange reads a folder of a Git checkout as a change on top of a commit: specs, connections and records as they
-// are in the folder; what judges them, which is rampart.yaml with its environments, policies, data and waivers, as it
-// is in the commit. A change can so not loosen what it is judged by. The revision is a branch, a remote's branch such
-// as origin/main, a tag, HEAD, or the whole hash of a commit. Files of the commit are named REVISION:PATH.
+// ReadChange reads a folder of a Git checkout as a change on top of a commit. Specs, connections and records are those
+// of the folder. What judges them is that of the commit: rampart.yaml with its environments, policies, data and
+// waivers. So a change cannot loosen what it is judged by. The revision is a branch, a remote's branch such as
+// origin/main, a tag, HEAD, or the whole hash of a commit. Files of the commit are named REVISION:PATH.
 func ReadChange(dir, revision string, options ...index.Option) (rollout.World, error) {
 	base, err := openCommit(dir, revision)
 	if err != nil {

@@ -56,9 +56,9 @@ func Verdict(status *v1alpha1.WorkerDeploymentStatus) rollout.Effect {
 	return rollout.Effect(status.Decision.Verdict)
 }
 
-// ignoreDraining keeps the objects of versions that get no new workflows out of the health of ArgoCD's Application:
-// the image of an old one may be gone, and with its pods the metrics of its autoscaler, which would show the rollout
-// of a new one as degraded. It goes with the commit that moves the traffic.
+// ignoreDraining keeps objects of versions that get no new workflows out of the health of ArgoCD's Application. The
+// image of an old version may be gone, and with its pods the metrics of its autoscaler. ArgoCD would then show the
+// rollout of a new version as degraded. The change goes with the commit that moves the traffic.
 func (f *filer) ignoreDraining() error {
 	changed := HealthChanges(f.plan, f.record)
 	for i, v := range f.versions {

@@ -68,9 +68,9 @@ func wholeStatus(object any) string {
 	return ""
 }
 
-// LoweringRecord is the record of a lowering that was made, where the plan's own record could not be read again: the
-// last readable record with what the plan desires, the bars and the hold, so that the bot does not take what was done
-// for drift, and nothing that was turned back comes again. Nil: there was no record.
+// LoweringRecord is what is recorded of a lowering when the plan's own record could not be read again. It is the last
+// readable record with the plan's desired routing, promotions, bars and hold. So the bot does not take the lowering for
+// drift, and no build that was turned back comes again. Nil: there was no record.
 func LoweringRecord(plan rollout.Plan, record rollout.Record) *v1alpha1.RoutingSpec {
 	if plan.Record == nil || record.Routing == nil {
 		return nil

@@ -230,11 +230,15 @@ func target(status *v1alpha1.WorkerDeploymentStatus) string {
 var reasonsInGit = []rollout.Reason{rollout.InvalidSpec, rollout.InvalidConfiguration, rollout.ConnectionNotFound,
 	rollout.TemporalConnectionNotFound}
 
-// TransitionKey is what makes a status a new one: its conditions but for their times, and for their messages where
-// these say more than what is wrong in Git; the current version, the target and its step, the versions beside it and
-// which of them are scaled down, and the decision but for its times, and for its words where they are not what a policy
-// holds with; templates that cannot be used; why pods do not run, and not how many. Two statuses of the same key are
-// the same to a person who waits, and status.yaml is not rewritten between them. Nil gives "".
+// TransitionKey is equal for two statuses that tell a waiting person the same. The bot does not rewrite status.yaml
+// between them. The key holds:
+//
+//   - the conditions without times, and with the messages of reasonsInGit only;
+//   - the current version, the target with its step, and the versions beside them with their evacuations;
+//   - the decision without times, and with the words by which a policy holds only;
+//   - templates that cannot be used, and why pods do not run, not how many.
+//
+// Nil gives "".
 func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 	if status == nil {
 		return ""

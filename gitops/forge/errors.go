@@ -172,7 +172,7 @@ func (e *TooManyError) Error() string {
 		"changed of late", e.Where, e.Most)
 }
 
-// TextError says that a text is not one that every forge takes. Nothing was sent.
+// TextError says that a title or a body is missing, too long, or has too many lines for some forge. Nothing was sent.
 type TextError struct {
 	What string // "title"
 	Most int    // bytes

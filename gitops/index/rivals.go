@@ -25,7 +25,7 @@ func (c claim) same(o claim) bool {
 	return c.name == o.name && strings.EqualFold(c.server, o.server) && c.namespace == o.namespace && c.server != ""
 }
 
-// rivals finds worker deployments that several environments claim, and says so in their snapshots.
+// find finds worker deployments that several environments claim, and says so in their snapshots.
 func (w *rivals) find() {
 	for i := range w.envs {
 		for k := range w.envs {

@@ -70,9 +70,9 @@ type inForce struct {
 	problem *v1alpha1.Problem
 }
 
-// over gives the environments that are in force by a configuration and those that were before it. A wrong environment
-// is what it was; one that was is not gone as long as a wrong one may be it. An environment whose output overlaps with
-// such a one is as it was, too.
+// over gives the environments in force: those of the configuration, or their last usable versions. An environment with
+// a problem stays as it was in last. While the name of one with a problem is unknown, every environment of last stays,
+// since each may be the one. An environment whose output overlaps with that of a kept one stays as it was, too.
 func (c *configuration) over(last []v1alpha1.Environment) []inForce {
 	if c.whole != nil {
 		return allAsBefore(last, c.whole)

@@ -141,8 +141,8 @@ func (f *flushing) flush() {
 	}
 }
 
-// compare leaves out decisions that say what was recorded last of their subjects, unless something was carried out:
-// what a bot finds when it starts is not new.
+// compare leaves out decisions that equal the last recorded one of their subject, unless something was carried out.
+// So a bot that restarts does not record again what an earlier run did.
 func (f *flushing) compare(ctx context.Context, all []waiting) ([]Decision, error) {
 	if err := f.readBack(ctx, all); err != nil {
 		return nil, err

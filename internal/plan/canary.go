@@ -21,9 +21,10 @@ func (v *view) analysisOf() (settings v1alpha1.Analysis, asked bool) {
 		Window:     v1alpha1.Duration{Duration: v1alpha1.DefaultAnalysisWindow}}, false
 }
 
-// judged says which version is judged, and by what of it; nil: none is.
+// judged says which version the canary analysis judges, in which phase. A nil *judged: no version is judged now.
 type judged struct {
-	phase     rollout.CanaryPhase
+	phase rollout.CanaryPhase
+	// candidate names the version, and since when its closed workflows count.
 	candidate rollout.ClosedAsk
 	// before is the current version while the candidate ramps, then the one that it was promoted after.
 	before string

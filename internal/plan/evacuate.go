@@ -110,8 +110,9 @@ func restarted(e v1alpha1.RecordedEvacuation) rollout.Evacuation {
 		Signal: e.Signal, JobID: e.JobID}
 }
 
-// next are the stages of a version that could be acted on now, and when the answer changes by itself: the one that
-// runs, else those that are due and have not ended, up to the first that a person does not have to answer.
+// next are the stages of a version that could be acted on now, and when the answer changes by itself. If a stage runs,
+// it is that one alone. Else they are those that are due and have not ended, up to the first that needs no approval, or
+// has it.
 func (v *view) next(r *v1alpha1.RecordedVersion) (due []rollout.Evacuation, later time.Time) {
 	stages := v.stages(r)
 	if e := running(r); e != nil {

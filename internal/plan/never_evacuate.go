@@ -5,9 +5,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// batches: workflows are evacuated only from a version that has no traffic and gets none, on what was counted just now,
-// under no other owner; to a version with files and workers; by the stage that the commit says is to run; and where
-// that moves or terminates them, after a person approved.
+// batches refuses batch jobs that could harm open workflows. A job evacuates a version that has no traffic and gets
+// none, on counts of this cycle, while the bot owns the routing. It moves workflows only to a version with files and
+// workers. It runs the stage that the commit names. A person has approved it if it moves or terminates workflows.
 func (n *never) batches() {
 	if len(n.p.Batches) > 1 {
 		n.add("%d batch jobs would start at once", len(n.p.Batches))

@@ -15,7 +15,7 @@ import (
 	"github.com/rampart-gitops/rampart/policy"
 )
 
-// The rule of a finding that says that a fact is not known.
+// ruleFact is the rule of a finding that says that a fact is not known.
 const ruleFact = "policy.fact"
 
 // ruleKey is a rule and how strict it was.
@@ -212,10 +212,10 @@ func (l *listener) unseen(ctx context.Context, places *places, out *report.Previ
 	}
 }
 
-// What of the input the bot sees in Temporal, in the cluster, in metrics and in gates, and not in Git.
+// observed are the parts of the input that the bot reads from Temporal, the cluster, metrics and gates, not from Git.
 var observed = []string{"canary", "cluster", "facts", "gate", "versions"}
 
-// The part of the input that there is only after a merge: the commit, its author and its signature.
+// commit is the part of the input that exists only after a merge: the commit, its author and its signature.
 const commit = "git"
 
 // evidence is what of that a rule that found nothing goes by: what the expression saw that was not true; where it saw

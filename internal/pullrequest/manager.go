@@ -35,7 +35,7 @@ type Config struct {
 	Base string
 	// Edit makes of a routing.yaml one in which a proposal is approved.
 	Edit func(routing []byte, ask rollout.ReviewAsk) ([]byte, error)
-	// Same reports whether two of a routing.yaml are the same to whom they propose something.
+	// Same reports whether two contents of a routing.yaml propose the same. They may name different pull requests.
 	Same func(was, is []byte) bool
 	// Title and Body are those of the pull request for a decision. A body takes long beside a cycle's other work, so it
 	// is asked for only where it may be written.

@@ -82,7 +82,7 @@ func (t *grid) row(cells ...string) {
 
 func (t *grid) line(cells []string) { t.b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 
-// rows of a list that are shown; what is left out is counted.
+// maxRows is how many rows of a list are shown. The others are counted.
 const maxRows = 40
 
 func leftOut(n int) string {

@@ -44,9 +44,9 @@ func Long(tb testing.TB) {
 	}
 }
 
-// Plain skips a test under the race detector: one that measures time and memory, which that multiplies, or that
-// computes ten times as long for it where there is no race to find, in hundreds of processes of the test binary or in
-// one goroutine. CI runs it in make test-long.
+// Plain skips a test under the race detector, which multiplies time and memory. It is for tests that measure them, and
+// for long computations where there is no race to find: in one goroutine, or in hundreds of processes of the test
+// binary. CI runs these tests in make test-long.
 func Plain(tb testing.TB) {
 	tb.Helper()
 	if underRace {

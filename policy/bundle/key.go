@@ -22,7 +22,8 @@ type Key struct {
 	text      string
 }
 
-// The algorithm of a shared secret, which has to be asked for: a public key is nothing to be taken for a secret.
+// algorithmSecret is the algorithm of a shared secret. It has to be asked for, so that a public key is never taken for
+// a secret.
 const algorithmSecret = "HS256"
 
 // Algorithms that a key may be for.

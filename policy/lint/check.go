@@ -16,9 +16,10 @@ import (
 // sentinel begins the names of rules that Check adds to learn the types of others.
 const sentinel = "rampart_check_"
 
-// Check finds what is wrong with policies, their tests and their data without evaluating them: what Compile finds, and
-// beyond that what would never have an effect, or never be true: fields of the input that do not exist, rules that
-// nothing reads, rules of the wrong shape, parameters that are not given or not read. Sorted by file and line.
+// Check finds what is wrong with policies, their tests and their data without evaluating them. It finds what Compile
+// finds, and what would never have an effect or never be true. Such are fields of the input that do not exist, rules
+// that nothing reads, rules of the wrong shape, and parameters that are not given or not read. The problems are sorted
+// by file and line.
 //
 // Checks that need all modules, such as those of parameters, are made once every module can be used. What only Check
 // finds does not keep an Engine from judging: an environment goes on under a stricter Check.

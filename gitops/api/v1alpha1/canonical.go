@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// CanonicalJSON gives the one way in which this package writes a JSON value: keys sorted by their bytes, no white
-// space, strings with the fewest escapes and none for HTML, numbers by their value (an integer of up to 64 bits as its
-// decimal digits, any other number as the shortest decimal that reads back as the same float64, in the form of
-// ECMAScript). So 1, 1.0 and 1e0 are the same, as they are to Kubernetes, and so are 0644 and 420 in YAML.
+// CanonicalJSON gives the one way in which this package writes a JSON value. Keys are sorted by their bytes. There is
+// no white space. Strings have the fewest escapes, and none for HTML. Numbers are written by their value. An integer of
+// up to 64 bits is its decimal digits. Any other number is the shortest decimal that reads back as the same float64, in
+// the form of ECMAScript. So 1, 1.0 and 1e0 are the same, as they are to Kubernetes, and so are 0644 and 420 in YAML.
 func CanonicalJSON(data []byte) ([]byte, error) {
 	v, err := DecodeJSON(data)
 	if err != nil {

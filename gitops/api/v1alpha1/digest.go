@@ -98,10 +98,10 @@ func (c ConnectionSpec) CACertSecret() string {
 	return c.TLS.CACertSecretRef.Name
 }
 
-// Hash is the hex of SHA-256 over everything in a connection that pods see: the address, the server name, the mode, the
-// Secret's name, its key and whether it is optional, and the Secret with certificates that pods trust, if any, as a
-// JSON array of strings, so that no two connections share one. (The in-cluster controller's hash joins the values bare
-// and leaves out mode and key.) The Secret's content is not in it.
+// Hash is the hex of SHA-256 over everything in a connection that pods see. That is a JSON array of strings, so that no
+// two connections share a hash. It has the address, the server name, the mode, the Secret's name, its key and whether
+// it is optional. The Secret with certificates that pods trust follows, if there is one. The content of the Secrets is
+// not in it. (The in-cluster controller's hash joins the values bare and leaves out mode and key.)
 func (c ConnectionSpec) Hash() string {
 	var serverName, secret, key, optional string
 	if c.TLS != nil {

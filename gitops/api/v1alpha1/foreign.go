@@ -18,7 +18,8 @@ var owners = []struct{ domain, of string }{
 	{"rampart.dev", "Rampart"},
 }
 
-// Keys of these domains that a team may write: the order of a sync, and the wish that the worker deployment ends.
+// allowedKeys are the keys of these domains that a team may write: the order of a sync, and the wish that the worker
+// deployment ends.
 var allowedKeys = []string{"argocd.argoproj.io/sync-wave", "rampart.dev/retire"}
 
 // KeyOwner says whose a label's or annotation's key is; "": a team may write it.
