@@ -320,7 +320,7 @@ fuzz: ## each fuzz target for FUZZTIME
 	    echo "fuzz $$pkg $$target"; $(TEST) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg; \
 	  done; done
 
-# How many random worlds make soak plays, of which make test plays a hundred: a seventh from each start. SEED=0 is another
+# How many random worlds make soak plays, a seventh from each start. make test plays a hundred of them. SEED=0 is another
 # seed each time. From 2000 worlds on, it also requires that they came by every row and every place to die.
 WORLDS ?= 100000
 SEED   ?= 0

@@ -57,11 +57,12 @@ func longFirst(text string) string {
 // generated are pages that are made of help texts, Go types, policies and test cases.
 var generated = regexp.MustCompile(`^docs/(commands|parity|policy-library|reference)\.md$`)
 
-// Comments, documents, messages and help texts say who does what, and a doc comment begins with a short sentence.
-// Decisions are as they were written, and tests say what they like.
+// Comments, documents, messages, help texts, policies and the Makefile say who does what, and a doc comment begins with
+// a short sentence. Decisions are as they were written, and tests say what they like.
 func TestWords(t *testing.T) {
 	const root = "../.."
-	list, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "*.go", "*.md").Output()
+	list, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "*.go", "*.md", "*.rego", "Makefile",
+		".ci/run").Output()
 	require.NoError(t, err)
 	var found []string
 	say := func(file string, line int, format string, args ...any) {
@@ -73,8 +74,10 @@ func TestWords(t *testing.T) {
 		case strings.HasPrefix(file, "docs/decisions/"), strings.Contains(file, "testdata/"), generated.MatchString(file):
 		case strings.HasSuffix(file, ".md"):
 			wordsOfDocument(t, root, file, say)
-		default:
+		case strings.HasSuffix(file, ".go"):
 			wordsOfGo(t, root, file, say)
+		default:
+			wordsOfLines(t, root, file, say)
 		}
 	}
 	require.Empty(t, found, "write who does what, see CONTRIBUTING.md:\n%s", strings.Join(found, "\n"))
@@ -96,6 +99,41 @@ func wordsOfDocument(t *testing.T, root, file string, say func(string, int, stri
 			say(file, n, "%q", r)
 		}
 	}
+}
+
+// wordsOfLines reads a file whose comments begin with #: a policy, a script or the Makefile. Comments on lines that
+// follow one another are one text, so that a phrase is found across them, and so is each other line, with its strings.
+func wordsOfLines(t *testing.T, root, file string, say func(string, int, string, ...any)) {
+	text, err := os.ReadFile(filepath.Join(root, file))
+	require.NoError(t, err)
+	for _, p := range passages(string(text)) {
+		for _, r := range findRiddles(p.text) {
+			say(file, p.line, "%q", r)
+		}
+	}
+}
+
+// passage is a text that begins at a line.
+type passage struct {
+	line int
+	text string
+}
+
+// passages are the comments of a text, those of consecutive lines as one, and its other lines.
+func passages(text string) (all []passage) {
+	inComment, n := false, 0
+	for line := range strings.Lines(text) {
+		n++
+		said, comment := strings.CutPrefix(strings.TrimSpace(line), "#")
+		said = strings.Join(strings.Fields(said), " ")
+		if comment && inComment {
+			all[len(all)-1].text += " " + said
+		} else {
+			all = append(all, passage{n, said})
+		}
+		inComment = comment
+	}
+	return all
 }
 
 func wordsOfGo(t *testing.T, root, file string, say func(string, int, string, ...any)) {
@@ -174,6 +212,7 @@ func TestWordsAreFound(t *testing.T) {
 	require.Equal(t, 5, columns("\té\n"))
 	require.True(t, prose.MatchString("\t// a"))
 	require.False(t, prose.MatchString("//	a table"))
+	require.Equal(t, []passage{{1, "a call of which"}, {3, "x := 1"}, {4, "b"}}, passages("# a call of\n  #  which\nx := 1\n# b\n"))
 	words := strings.Repeat("word ", maxFirst)
 	require.Empty(t, longFirst(words+". "+words+words))
 	require.NotEmpty(t, longFirst(words+"more. word"))

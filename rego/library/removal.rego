@@ -1,8 +1,8 @@
 # METADATA
 # title: What is missing for a removal
 # description: >-
-#   The evidence for taking something of a version away, checked again from the input, in each read of this cycle. What
-#   is not known is missing. Import data.rampart.library.removal.
+#   The evidence for taking something of a version away, checked again from the input, in each read of this cycle. An
+#   unknown fact is missing. Import data.rampart.library.removal.
 package rampart.library.removal
 
 import data.rampart.config.sunset.evidence

@@ -55,8 +55,8 @@ until(window, zone) := time.format(end_at(window, zone, time.now_ns())) if not w
 # METADATA
 # title: Until when one of several windows is open
 # description: >-
-#   As RFC 3339, in UTC. Windows that touch or overlap are one: it is the end of the last of them. Sixteen in a row are looked at, of which
-#   each day counts as one.
+#   As RFC 3339, in UTC. Windows that touch or overlap are one: it is the end of the last of them. Sixteen in a row are looked
+#   at, and each day counts as one.
 until_all_closed(list, zone) := time.format(four_by_four(list, zone, time.now_ns()))
 
 four_by_four(list, zone, ns) := four_on(list, zone, four_on(list, zone, four_on(list, zone, four_on(list, zone, ns))))

@@ -5,8 +5,8 @@ import data.rampart.config.rollout.backlog
 # METADATA
 # title: No more traffic for who can't keep up
 # description: >-
-#   A candidate whose oldest task on one of its queues has waited for longer than a limit gets no more traffic. What is not
-#   known of a backlog holds nothing: for current and ramping versions the server splits one queue's backlog by the ramp.
+#   A candidate whose oldest task on one of its queues has waited for longer than a limit gets no more traffic. An
+#   unknown backlog holds nothing: for current and ramping versions the server splits one queue's backlog by the ramp.
 # custom:
 #   rule: rollout.backlog
 #   parameters:

@@ -6,7 +6,7 @@ import data.rampart.library.budget
 # METADATA
 # title: A budget of versions
 # description: >-
-#   Each version has workers of its own until nobody needs it. A new one waits while there are as many as the budget allows, and
+#   Each version has workers of its own until it is no longer needed. A new one waits while there are as many as the budget allows, and
 #   there is a warning when the bot's own limit (limits.maxVersions, beyond which nothing is created) comes near: something keeps
 #   old versions from going, such as workflows that never end. The budget is off until a number is set.
 # custom:

@@ -7,7 +7,7 @@ import data.rampart.library.removal
 # description: >-
 #   A version is scaled down, deleted or removed only on positive proof, in each read of this cycle: not asked for, not
 #   routed, no open workflow pinned to it, drained (or never routed) for long enough, the rollback window over, and for
-#   later steps the earlier ones seen to be done. What is not known is no proof.
+#   later steps the earlier ones seen to be done. An unknown fact proves nothing.
 # custom:
 #   rule: sunset.evidence
 #   parameters:

@@ -2,7 +2,7 @@
 # title: A bad build is turned back
 # description: |
 #   Takes the candidate's traffic back when too many of its workflows failed since the ramp last changed, and raises it
-#   no further before enough of them have closed: too little data is no success.
+#   no further before enough of them have closed: too little data does not count as success.
 package rampart.rollout
 
 # METADATA

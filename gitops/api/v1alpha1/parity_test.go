@@ -125,7 +125,7 @@ func validationParity() []parity.Case {
 			Why: "from 1s on: how fast is safe is policy's to say"},
 		{Scenario: "pause below 1s", Controller: "refused: at least 30s", Got: decodes(deployment("pauseDuration: 30s}]", "pauseDuration: 999ms}]")), Want: `spec.rollout.steps[1].pauseDuration: "999ms" is shorter than 1s`},
 		{Scenario: "sunset delay of 1d", Controller: "accepted; then no worker deployment can be listed any more", Want: `spec.sunset.scaledownDelay: duration "1d" is not of the form 30s, 10m or 1h30m`,
-			Got: decodes(deployment("rollout:", "sunset: {scaledownDelay: 1d}, rollout:")), Why: "it is no duration"},
+			Got: decodes(deployment("rollout:", "sunset: {scaledownDelay: 1d}, rollout:")), Why: "a duration has no unit d"},
 		{Scenario: "negative sunset delay", Controller: "accepted", Got: decodes(deployment("rollout:", "sunset: {deleteDelay: -1h}, rollout:")), Want: `spec.sunset.deleteDelay: "-1h" is negative`, Why: "it has no meaning"},
 		{Scenario: "negative replicas", Controller: "accepted; scaling fails", Got: decodes(deployment("rollout:", "replicas: -1, rollout:")), Want: "spec.replicas: must not be negative", Why: "Kubernetes refuses it"},
 		{Scenario: "unknown field", Controller: "taken away without a word", Got: decodes(deployment("rollout:", "replica: 3, rollout:")), Want: "spec.replica: unknown field", Why: "it is a mistake"},
@@ -160,7 +160,7 @@ func resourceTemplateParity() []parity.Case {
 	return []parity.Case{
 		{Scenario: "valid", Controller: "accepted", Got: hpa("{scaleTargetRef: {}, minReplicas: 1, maxReplicas: 5}"), Want: "valid"},
 		{Scenario: "no template", Controller: refused, Got: decodes(`{apiVersion: temporal.io/v1alpha1, kind: WorkerResourceTemplate, metadata: {name: hpa}, spec: {workerDeploymentRef: {name: checkout}}}`), Want: "spec.template: is required"},
-		{Scenario: "template is no object", Controller: refused, Want: "spec.template: expected an object, got a list",
+		{Scenario: "a template that is a list", Controller: refused, Want: "spec.template: expected an object, got a list",
 			Got: decodes(`{apiVersion: temporal.io/v1alpha1, kind: WorkerResourceTemplate, metadata: {name: hpa}, spec: {workerDeploymentRef: {name: checkout}, template: [1]}}`)},
 		{Scenario: "no apiVersion", Controller: refused, Got: edit("apiVersion: autoscaling/v2, ", ""), Want: "spec.template.apiVersion: is required"},
 		{Scenario: "no kind", Controller: refused, Got: edit("kind: HorizontalPodAutoscaler, ", ""), Want: "spec.template.kind: is required"},
