@@ -70,6 +70,12 @@ func memoryMost(is, most int64) target {
 		said: func(medians) string { return "< " + megabytes(most) }}
 }
 
+// timeMost is how long something may take, of what it took.
+func timeMost(is, most time.Duration) target {
+	return target{is: func(medians) (float64, float64) { return float64(is), float64(most) },
+		said: func(medians) string { return "< " + seconds(most) }}
+}
+
 // of says what the target is for a line, and whether it is met, if that counts.
 func (t target) of(l medians, counts bool) string {
 	if !counts {
@@ -108,13 +114,14 @@ func (r *line) add(ours, theirs cost) {
 	}
 }
 
-func (t *table) print(s *scale) {
+// print prints the table of a number of worker deployments.
+func (t *table) print(title string, deployments int) {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%s worker deployments\tours\tnative git\tratio\tours, CPU\tnative, CPU\tratio\truns\ttarget\n", number(s.fleet.Deployments))
+	fmt.Fprintf(w, "%s\tours\tnative git\tratio\tours, CPU\tnative, CPU\tratio\truns\ttarget\n", title)
 	for _, r := range t.rows {
 		if r.text != "" {
-			fmt.Fprintf(w, "%s\t%s\t\t\t\t\t\t\t%s\n", r.what, r.text, r.wanted(medians{}, s.fleet.Deployments))
+			fmt.Fprintf(w, "%s\t%s\t\t\t\t\t\t\t%s\n", r.what, r.text, r.wanted(medians{}, deployments))
 			continue
 		}
 		m := medians{ours: middle(r.ours)}
@@ -122,12 +129,12 @@ func (t *table) print(s *scale) {
 			if r.by != nil {
 				m.theirs = middle(r.by.theirs)
 			}
-			fmt.Fprintf(w, "%s\t%s\t\t\t%s\t\t\t%d\t%s\n", r.what, ms(m.ours.wall), ms(m.ours.cpu), len(r.ours), r.wanted(m, s.fleet.Deployments))
+			fmt.Fprintf(w, "%s\t%s\t\t\t%s\t\t\t%d\t%s\n", r.what, ms(m.ours.wall), ms(m.ours.cpu), len(r.ours), r.wanted(m, deployments))
 			continue
 		}
 		m.theirs = middle(r.theirs)
 		fmt.Fprintf(w, "%s\t%s\t%s\t%.2f\t%s\t%s\t%.2f\t%d\t%s\n", r.what, ms(m.ours.wall), ms(m.theirs.wall), ratio(m.ours.wall, m.theirs.wall),
-			ms(m.ours.cpu), ms(m.theirs.cpu), ratio(m.ours.cpu, m.theirs.cpu), len(r.ours), r.wanted(m, s.fleet.Deployments))
+			ms(m.ours.cpu), ms(m.theirs.cpu), ratio(m.ours.cpu, m.theirs.cpu), len(r.ours), r.wanted(m, deployments))
 	}
 	_ = w.Flush()
 	fmt.Println(b.String())
