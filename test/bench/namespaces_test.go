@@ -38,6 +38,8 @@ type namespaces struct {
 	// each is how many ramp in each of ten Temporal namespaces; cycles is how many are measured without one that
 	// hangs, and with it.
 	each, cycles int
+	// ready is done when all three can begin: making a crowd computes.
+	ready *sync.WaitGroup
 }
 
 // ideal is the least time in which each of some worker deployments can be counted once: the counts follow each other
@@ -54,14 +56,16 @@ func (n namespaces) all(t *testing.T) {
 	table := table{}
 	rows := []struct {
 		name string
-		run  func(t *testing.T) (what, text string, target target)
-	}{{"rollback", n.rollback}, {"fairness", n.fairness}, {"independence", n.independence}}
+		run  func(n namespaces, t *testing.T) (what, text string, target target)
+	}{{"rollback", namespaces.rollback}, {"fairness", namespaces.fairness}, {"independence", namespaces.independence}}
 	notes := make([]func(), len(rows))
+	n.ready = &sync.WaitGroup{}
+	n.ready.Add(len(rows))
 	var beside sync.WaitGroup
 	for i, row := range rows { // however few tests may run in parallel
 		beside.Go(func() {
 			t.Run(row.name, func(t *testing.T) {
-				what, text, target := row.run(t)
+				what, text, target := row.run(n, t)
 				notes[i] = func() { table.note(what, text, target) }
 			})
 		})
@@ -85,7 +89,7 @@ func (n namespaces) all(t *testing.T) {
 func (n namespaces) rollback(t *testing.T) (what, text string, is target) {
 	const hung = 10
 	all := slices.Concat(many("busy", n.failing+n.others), many("hung", hung))
-	c := newCrowd(t, answers{n.pace, time.Second, countsPerSecond}, all)
+	c := n.newCrowd(t, answers{n.pace, time.Second, countsPerSecond}, all)
 	var failing []string
 	for i := range n.failing { // spread over all that there are
 		failing = append(failing, c.name(i*(n.failing+n.others)/n.failing))
@@ -118,7 +122,7 @@ func (n namespaces) rollback(t *testing.T) (what, text string, is target) {
 // fairness measures how long each of many waits until it advances by one step. All steps are due at once, and wait for
 // counts. What never advanced has waited all the time.
 func (n namespaces) fairness(t *testing.T) (what, text string, is target) {
-	c := newCrowd(t, answers{n.pace, time.Second, countsPerSecond}, many("busy", n.ramping))
+	c := n.newCrowd(t, answers{n.pace, time.Second, countsPerSecond}, many("busy", n.ramping))
 	ideal := n.ideal(n.ramping)
 	begin := c.throttle()
 	c.run(3*ideal+10*time.Second, func() bool { return len(c.temporal.noted(c.temporal.raised)) == n.ramping })
@@ -147,7 +151,7 @@ func (n namespaces) independence(t *testing.T) (what, text string, is target) {
 	for i := range spaces * n.each {
 		all = append(all, fmt.Sprintf("space-%d", i%spaces))
 	}
-	c := newCrowd(t, answers{n.pace, 200 * time.Millisecond, 100 * countsPerSecond}, all)
+	c := n.newCrowd(t, answers{n.pace, 200 * time.Millisecond, 100 * countsPerSecond}, all)
 	c.temporal.throttles.Store(true)
 	cycles := func(k int) (out []cost, decided int) {
 		for range k {
@@ -191,9 +195,11 @@ type crowd struct {
 func (c *crowd) name(i int) string { return c.team(i) + "/" + c.fleet.name(i) }
 
 // newCrowd makes one worker deployment in each of the Temporal namespaces, which may be the same. The bot itself brings
-// them up, with files in memory, before the repository is made of these.
-func newCrowd(t *testing.T, a answers, in []string) *crowd {
+// them up, with files in memory, before the repository is made of these. It ends when those of the others are made.
+func (n namespaces) newCrowd(t *testing.T, a answers, in []string) *crowd {
 	t.Helper()
+	made := sync.OnceFunc(n.ready.Done)
+	t.Cleanup(made) // however it ends
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &crowd{T: t, fleet: fleet{Deployments: len(in), Seed: 1}, ctx: ctx, bell: webhook.NewBell()}
 	c.now = func() time.Time { return time.Now().Add(time.Duration(c.skipped.Load())) }
@@ -233,6 +239,8 @@ func newCrowd(t *testing.T, a answers, in []string) *crowd {
 		require.NoError(t, repo.Close())
 	})
 	c.quiet()
+	made()
+	n.ready.Wait()
 	return c
 }
 
