@@ -286,9 +286,9 @@ const outputID = "output"
 type Fingerprint func(file, data string) string
 
 // ProposeCommit puts a commit on a branch of its own that the output's branch does not take, in place of what was
-// there. It writes only where the fingerprint of its content or what it goes on top of is another: who reviews it, or tests
-// it, is not sent back to the start by a clock. One with commits of others is left alone: Theirs. Errors: those of
-// Commit.
+// there. It writes only where the fingerprint of its content or what it goes on top of is another: who reviews it, or
+// tests it, is not sent back to the start by a clock. One with commits of others is left alone: Theirs. Errors: those
+// of Commit.
 func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, fingerprint Fingerprint) (Proposed, error) {
 	was, err := r.ProposedCommit(ctx, req.Environment.Name)
 	if err != nil || was.Theirs {
@@ -301,7 +301,7 @@ func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, fing
 	}
 	byPeople := req.Environment.PullRequests.AutoMerge == "" // who look at what they merge
 	if r.own(was, on) || byPeople && !was.tip.IsZero() {
-		if err := r.keepFingerprint(ctx, changes, was, fingerprint); err != nil {
+		if err := r.keepProposed(ctx, changes, was, fingerprint); err != nil {
 			return was, err
 		}
 	}
@@ -319,9 +319,11 @@ func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, fing
 	return r.proposedAt(ctx, request.Branch, plumbing.NewHash(tip))
 }
 
-// keepFingerprint gives files their content as it is proposed already, where that has the same fingerprint. That leaves out times,
-// which decide when the next step is: of a commit that anybody may have made, it is not for what is merged by itself.
-func (r *Repository) keepFingerprint(ctx context.Context, changes []git.Change, was Proposed, fingerprint Fingerprint) error {
+// keepProposed gives files their content as it is proposed already, where that has the same fingerprint. That leaves
+// out times, which decide when the next step is: of a commit that anybody may have made, it is not for what is merged
+// by itself.
+func (r *Repository) keepProposed(ctx context.Context, changes []git.Change, was Proposed,
+	fingerprint Fingerprint) error {
 	c, err := r.mirror.Commit(was.tip)
 	if err != nil {
 		return err

@@ -209,8 +209,8 @@ func (l *look) all(ctx context.Context, decisions []*rollout.Decision) bool {
 	return l.news
 }
 
-// oldestFirst has those first that were looked at the longest ago: a look that is cut short does not begin with the same
-// ones each time.
+// oldestFirst has those first that were looked at the longest ago: a look that is cut short does not begin with the
+// same ones each time.
 func (l *look) oldestFirst(decisions []*rollout.Decision) []*rollout.Decision {
 	at := func(x *rollout.Decision) (t time.Time) {
 		if f := l.files[x.Plan.Deployment]; f != nil {

@@ -59,10 +59,11 @@ func TestSlowPushHoldsNoOtherEnvironmentUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSpread(t, "one", "other")
 		first, second := s.divide()
+		s.delays["other"] = time.Millisecond // the first is done first
 		r := s.reconciler()
 		c := &slowPushes{spread: s, takes: func(environment string) time.Duration {
 			if environment == first {
-				return DefaultPatience + 5*time.Second
+				return 2*DefaultPatience + 5*time.Second
 			}
 			return 0
 		}}

@@ -166,8 +166,8 @@ func (o *operation) find(ctx context.Context) (found, error) {
 	return found{s, base}, nil
 }
 
-// inOtherEnvironment reports whether a record is of another environment than the one that a branch without a rampart.yaml has:
-// so it is on a branch that holds nothing but an output.
+// inOtherEnvironment reports whether a record is of another environment than the one that a branch without a
+// rampart.yaml has: so it is on a branch that holds nothing but an output.
 func inOtherEnvironment(s rollout.Snapshot) bool {
 	is := s.Record.Routing
 	return is != nil && is.Spec.Environment != "" && is.Spec.Environment != s.Environment.Name &&
