@@ -249,8 +249,8 @@ func (f *filer) restoreVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersio
 	for _, name := range slices.Sorted(maps.Keys(w.Blobs)) {
 		blob := w.Blobs[name]
 		if !fs.ValidPath(name) || name == "." {
-			return nil, fmt.Errorf("restore file: expected a path below the version's folder, such as deployment.yaml, "+
-				"got %q", name)
+			return nil, fmt.Errorf("restore file: expected a path below the version's folder, such as "+
+				"deployment.yaml, got %q", name)
 		}
 		if !isBlobHash(blob) {
 			return nil, fmt.Errorf("restore %s: expected a blob hash of %d hex digits, got %q", name, 2*sha1.Size, blob)

@@ -42,8 +42,8 @@ func (f *File) Write(p []byte) (int, error) {
 	n, err := f.file.Write(p)
 	if err != nil && n > 0 && before.Mode().IsRegular() {
 		if cut := f.file.Truncate(before.Size()); cut != nil {
-			return n, fmt.Errorf("%w; remove the partial last line by hand, since truncating to %d bytes failed: %w", err,
-				before.Size(), cut)
+			return n, fmt.Errorf("%w; remove the partial last line by hand, since truncating to %d bytes failed: %w",
+				err, before.Size(), cut)
 		}
 		n = 0
 	}

@@ -39,11 +39,11 @@ func Retire(s rollout.Snapshot, p Person, current v1alpha1.RetireCurrent) (Chang
 	switch {
 	case s.SpecPath != "" && s.Spec != nil && rec.TemporalNamespace != "" &&
 		s.Spec.Spec.WorkerOptions.TemporalNamespace != rec.TemporalNamespace:
-		out.Notes = append(out.Notes, fmt.Sprintf("once nothing of it is left in %s, the bot creates it in %s, as %s says",
-			rec.TemporalNamespace, s.Spec.Spec.WorkerOptions.TemporalNamespace, s.SpecPath))
+		out.Notes = append(out.Notes, fmt.Sprintf("once nothing of it is left in %s, the bot creates it in %s, "+
+			"as %s says", rec.TemporalNamespace, s.Spec.Spec.WorkerOptions.TemporalNamespace, s.SpecPath))
 	case s.SpecPath != "":
-		out.Notes = append(out.Notes, fmt.Sprintf("delete %s now or after it is gone: the bot removes its versions either way",
-			s.SpecPath))
+		out.Notes = append(out.Notes, fmt.Sprintf("delete %s now or after it is gone: the bot removes its versions "+
+			"either way", s.SpecPath))
 	}
 	if why := plan.WhyItStays(s, *rec.Retire); why != "" {
 		out.Notes = append(out.Notes, "nothing goes yet: "+why)

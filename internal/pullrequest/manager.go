@@ -134,7 +134,8 @@ func (m *Manager) Reviews(name string) (map[rollout.Name]rollout.Review, map[rol
 // Propose brings the branches and pull requests of an environment in line with what was decided, and looks what became
 // of them. It reports whether people did something, or are told something, that the next decision should know. What
 // goes wrong is told, and tried again the next time; it keeps nothing else up.
-func (m *Manager) Propose(ctx context.Context, world rollout.EnvironmentWorld, decisions []*rollout.Decision) (news bool) {
+func (m *Manager) Propose(ctx context.Context, world rollout.EnvironmentWorld,
+	decisions []*rollout.Decision) (news bool) {
 	name := world.Environment.Name
 	e := m.environment(name)
 	m.outputIsDone(ctx, e, world)

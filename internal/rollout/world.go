@@ -16,7 +16,8 @@ var ErrProtected = errors.New("the branch is protected")
 
 // ErrRefused is what reading the repository ends with when it does not accept the bot's credentials, or is not there:
 // it may be another's by now.
-var ErrRefused = errors.New("the repository refuses the bot's credentials, or is gone: check the credentials and the URL")
+var ErrRefused = errors.New("the repository refuses the bot's credentials, or is gone: " +
+	"check the credentials and the URL")
 
 // ErrNotOurs is what a cycle ends with after the repository refused the bot for too long. The bot does not take it for
 // its own any more: nothing is touched.

@@ -130,8 +130,8 @@ func check(in Input) error {
 		return fmt.Errorf("simulate %s: the time to begin at is missing", s.Deployment)
 	}
 	if last := lastWritten(s.Record); last.After(in.World.At.Time) {
-		return fmt.Errorf("simulate %s: it cannot begin at %s: the record in Git has times up to %s: begin at that time or later", s.Deployment,
-			in.World.At.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339))
+		return fmt.Errorf("simulate %s: it cannot begin at %s: the record in Git has times up to %s: begin at that "+
+			"time or later", s.Deployment, in.World.At.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

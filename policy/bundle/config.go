@@ -164,7 +164,8 @@ func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, errors.New("read the URL: expected http or https and a host, such as https://example.com/bundle.tar.gz")
+		return nil, errors.New("read the URL: expected http or https and a host, such as " +
+			"https://example.com/bundle.tar.gz")
 	case u.User != nil:
 		return nil, fmt.Errorf("%s holds a user: credentials come from a file or a variable", shown(u))
 	case u.Fragment != "":

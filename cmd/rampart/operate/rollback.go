@@ -92,10 +92,9 @@ func (o *operation) rollback(ctx context.Context, server cmdutil.TemporalFlags, 
 	}
 	t, err = o.change(ctx, func(s rollout.Snapshot) (operator.Change, error) { return written(s, taken) })
 	if err != nil && moved {
-		return t, fmt.Errorf("traffic was lowered in Temporal (%s), but the commit that records it failed: %w: until a "+
-			"bot commits it, or you run this command again, a mark in Temporal's version metadata keeps %s from "+
-			"being raised",
-			taken.Said, err, taken.Bar.BuildID)
+		return t, fmt.Errorf("traffic was lowered in Temporal (%s), but the commit that records it failed: %w: until "+
+			"a bot commits it, or you run this command again, a mark in Temporal's version metadata keeps %s from "+
+			"being raised", taken.Said, err, taken.Bar.BuildID)
 	}
 	t.Changed = t.Changed || moved
 	return t, err
