@@ -305,8 +305,16 @@ func TestStatus(t *testing.T) {
 	require.Equal(t, "Ramping", p.Status.TargetVersion.Status, "not current before it is seen")
 
 	s := of(candidate(), unlisted("v2"))
-	s.Failure = &rollout.Problem{Reason: rollout.PlanExecutionFailed, Message: "refused"}
-	require.Equal(t, "PlanExecutionFailed", decide(t, s, allowed).Status.Conditions[0].Reason)
+	for reason, stalled := range map[rollout.Reason]v1alpha1.ConditionStatus{rollout.PlanExecutionFailed: v1alpha1.True,
+		rollout.StaleFacts: v1alpha1.False} { // what came too late is tried again at once
+		s.Failure = &rollout.Problem{Reason: reason, Message: "as it says"}
+		for _, c := range decide(t, s, allowed).Status.Conditions {
+			require.Equal(t, string(reason), c.Reason)
+			if c.Type == v1alpha1.ConditionStalled {
+				require.Equal(t, stalled, c.Status, reason)
+			}
+		}
+	}
 	s = of()
 	s.Failure = &rollout.Problem{Reason: rollout.PlanExecutionFailed, Message: "refused"}
 	require.Equal(t, "RolloutComplete", decide(t, s, allowed).Status.Conditions[0].Reason)

@@ -27,7 +27,9 @@ func (r *resolver) status(plan *rollout.Plan) {
 	}
 	if f := r.s.Failure; f != nil && r.state.Reason != rollout.RolloutComplete {
 		r.blocked(f.Reason, f.Message)
-		r.state.Stalled = r.state.Stalled && f.Reason != rollout.StaleFacts // it is tried again at once
+		if f.Reason == rollout.StaleFacts { // it is tried again at once
+			r.state.Stalled = false
+		}
 	}
 	st := &v1alpha1.WorkerDeploymentStatus{ManagerIdentity: r.obs.ManagerIdentity, Conditions: r.conditions()}
 	if plan.Review != nil && r.state.Reason == rollout.AwaitingApproval {
