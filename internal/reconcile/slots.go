@@ -47,9 +47,6 @@ func (t *slotted) begin(ctx context.Context, conn v1alpha1.Connection, namespace
 		ctx, cancel = context.WithDeadline(ctx, t.until)
 		defer cancel()
 	}
-	if err := ctx.Err(); err != nil { // a slot may be free all the same, and no time be left for what is asked with it
-		return err
-	}
 	t.free, err = t.slots.Slot(ctx, conn, namespace)
 	return err
 }
