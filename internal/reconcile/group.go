@@ -121,8 +121,9 @@ func (g *group) finish() (late bool) {
 func (g *group) leave() (late bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.late = g.late || !g.isDone()
-	return !g.isDone()
+	late = !g.isDone()
+	g.late = g.late || late
+	return late
 }
 
 // isDone reports whether its work is done.

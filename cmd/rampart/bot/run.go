@@ -211,8 +211,8 @@ func (l *loop) run(ctx context.Context) error {
 		if err := l.bell.Wait(ctx, l.pause(r, err)); err != nil {
 			break
 		}
-		if desk, ok := l.bot.Proposer.(*pullrequest.Manager); ok && l.hooked.Swap(false) {
-			desk.LookAgain()
+		if manager, ok := l.bot.Proposer.(*pullrequest.Manager); ok && l.hooked.Swap(false) {
+			manager.LookAgain()
 		}
 	}
 	l.Log.InfoContext(context.WithoutCancel(ctx), "stopped", "reason", context.Cause(ctx).Error())
