@@ -59,7 +59,8 @@ type limiter struct {
 	namespace string
 	full      map[bucket]rate.Limit
 	buckets   map[bucket]*rate.Limiter
-	slots     *semaphore.Weighted
+	// slots by the calls that those that have one make: describing or visibility.
+	slots map[bucket]*semaphore.Weighted
 
 	mu sync.Mutex
 	// part of the full rates that is in use, from slowest to 1.
@@ -72,8 +73,9 @@ type limiter struct {
 
 // newLimiter makes a limiter. Its default rates stay below the server's default limits, to leave room for others.
 func newLimiter(namespace string, b Budget) *limiter {
-	l := &limiter{namespace: namespace, part: 1, slots: semaphore.NewWeighted(allSlots), full: map[bucket]rate.Limit{},
-		buckets: map[bucket]*rate.Limiter{}}
+	l := &limiter{namespace: namespace, part: 1, full: map[bucket]rate.Limit{}, buckets: map[bucket]*rate.Limiter{},
+		slots: map[bucket]*semaphore.Weighted{describing: semaphore.NewWeighted(allSlots),
+			visibility: semaphore.NewWeighted(allSlots)}}
 	for kind, r := range map[bucket]struct{ own, otherwise Rate }{
 		describing: {b.Describe, Rate{PerSecond: 40, Burst: 40}},
 		queues:     {b.Queue, Rate{PerSecond: 200, Burst: 100}},
@@ -106,16 +108,22 @@ func (l *limiter) acquire(ctx context.Context, kind bucket) error {
 	return &BudgetError{Kind: string(kind), Namespace: l.namespace}
 }
 
-// slot waits until one more worker deployment may be read, in the order in which it is asked. There are as many slots
-// as describes may be made in a second: with more, those that have one would wait for each other's calls, and none
-// would get all that it asks for. free gives the slot back.
-func (l *limiter) slot(ctx context.Context) (free func(), err error) {
-	room := allSlots / int64(max(1, l.buckets[describing].Limit()))
-	// a slot that is free can be had after the context's end
-	if !l.slots.TryAcquire(room) && l.slots.Acquire(ctx, room) != nil {
-		return nil, &BudgetError{Kind: string(describing), Namespace: l.namespace}
+// slot waits until one more worker deployment may be read, or counted, in the order in which it is asked. There are as
+// many slots as such calls may be made in a second: with more, those that have one would wait for each other's calls,
+// and none would get all that it asks for. Counts take longer than describes, so there are twice as many slots for
+// them. free gives the slot back.
+func (l *limiter) slot(ctx context.Context, kind bucket) (free func(), err error) {
+	perSecond := l.buckets[kind].Limit()
+	if kind == visibility {
+		perSecond *= 2
 	}
-	return func() { l.slots.Release(room) }, nil
+	room := allSlots / int64(max(1, perSecond))
+	slots := l.slots[kind]
+	// a slot that is free can be had after the context's end
+	if !slots.TryAcquire(room) && slots.Acquire(ctx, room) != nil {
+		return nil, &BudgetError{Kind: string(kind), Namespace: l.namespace}
+	}
+	return func() { slots.Release(room) }, nil
 }
 
 // pause waits while the namespace is left alone.

@@ -87,25 +87,33 @@ func TestAcquire(t *testing.T) {
 }
 
 // There are as many slots as describes may be made in a second. Who waits longest has the next one.
-func TestSlots(t *testing.T) {
+func TestSlotsAreAsManyAsCallsInASecond(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	for perSecond, slots := range map[float64]int{0.1: 1, 1: 1, 2.5: 2, 40: 40} {
 		l := newLimiter("ns", Budget{Describe: Rate{PerSecond: perSecond}})
 		for range slots {
-			_, err := l.slot(ended)
-			require.NoError(t, err, "one that is free is there for whoever comes late, too")
+			_, err := l.slot(ended, describing)
+			require.NoError(t, err, "one that is free is there for those that come late, too")
 		}
-		_, err := l.slot(ended)
+		_, err := l.slot(ended, describing)
 		require.Equal(t, &BudgetError{Kind: "describe", Namespace: "ns"}, err)
 	}
 
-	l := newLimiter("ns", Budget{Describe: Rate{PerSecond: 1}})
-	free, err := l.slot(t.Context())
+	l := newLimiter("ns", Budget{Visibility: Rate{PerSecond: 2.5}})
+	for range 5 {
+		_, err := l.slot(ended, visibility)
+		require.NoError(t, err, "twice as many as counts in a second")
+	}
+	_, err := l.slot(ended, visibility)
+	require.Equal(t, &BudgetError{Kind: "visibility", Namespace: "ns"}, err)
+
+	l = newLimiter("ns", Budget{Describe: Rate{PerSecond: 1}})
+	free, err := l.slot(t.Context(), describing)
 	require.NoError(t, err)
 	got := make(chan func())
 	go func() {
-		free, err := l.slot(t.Context())
+		free, err := l.slot(t.Context(), describing)
 		if err != nil {
 			t.Error(err)
 		}
@@ -113,7 +121,7 @@ func TestSlots(t *testing.T) {
 	}()
 	free()
 	(<-got)()
-	_, err = l.slot(ended)
+	_, err = l.slot(ended, describing)
 	require.NoError(t, err)
 }
 

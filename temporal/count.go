@@ -120,11 +120,18 @@ func (o *observer) closed(ctx context.Context, ask rollout.ClosedAsk) rollout.Cl
 		out, err = closedOf(resp)
 	}
 	if err != nil {
-		o.log.WarnContext(ctx, "closed workflows not counted", "buildID", ask.BuildID, "error", err)
+		o.notCounted(ctx, "buildID", ask.BuildID, err)
 		out = rollout.ClosedCounts{Reason: err.Error()}
 	}
 	out.Since = ask.Since
 	return out
+}
+
+// notCounted logs that workflows were not counted, unless that was said before.
+func (o *observer) notCounted(ctx context.Context, key, of string, err error) {
+	if o.ask.Uncounted == "" {
+		o.log.WarnContext(ctx, "workflows not counted", key, of, "error", err)
+	}
 }
 
 // closedOf maps a count grouped by state. Open states do not count.
@@ -167,16 +174,19 @@ func (o *observer) count(ctx context.Context, query string, err error) rollout.C
 		resp, err = o.countWorkflows(ctx, query)
 	}
 	if err != nil {
-		o.log.WarnContext(ctx, "workflows not counted", "query", query, "error", err)
+		o.notCounted(ctx, "query", query, err)
 		return rollout.Count{Reason: err.Error(), Unsupported: lacks(err, problemsAttribute)}
 	}
 	return rollout.Counted(resp.GetCount())
 }
 
-func (s *session) countWorkflows(ctx context.Context,
+func (o *observer) countWorkflows(ctx context.Context,
 	query string) (*workflowservice.CountWorkflowExecutionsResponse, error) {
-	resp, err := read(ctx, reading{s, visibility}, s.service().CountWorkflowExecutions,
-		&workflowservice.CountWorkflowExecutionsRequest{Namespace: s.namespace, Query: query})
+	if o.ask.Uncounted != "" {
+		return nil, errors.New(o.ask.Uncounted)
+	}
+	resp, err := read(ctx, reading{o.session, visibility}, o.service().CountWorkflowExecutions,
+		&workflowservice.CountWorkflowExecutionsRequest{Namespace: o.namespace, Query: query})
 	if err != nil {
 		return nil, fmt.Errorf("count workflows: %w", err)
 	}

@@ -58,11 +58,23 @@ func (p *Pool) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollou
 // is a BudgetError. Where the server allows few calls there are few slots, so that each worker deployment gets all that
 // is asked about it. free gives the slot back.
 func (p *Pool) Slot(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (free func(), err error) {
+	return p.slot(ctx, conn, temporalNamespace, describing)
+}
+
+// CountSlot waits until the workflows of a worker deployment may be counted, as Slot does. There are fewer of these
+// slots, since the server allows fewer counts.
+func (p *Pool) CountSlot(ctx context.Context, conn v1alpha1.Connection,
+	temporalNamespace string) (free func(), err error) {
+	return p.slot(ctx, conn, temporalNamespace, visibility)
+}
+
+func (p *Pool) slot(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string,
+	kind bucket) (free func(), err error) {
 	s, err := p.session(conn, temporalNamespace)
 	if err != nil {
 		return func() {}, nil //nolint:nilerr // Observe says why
 	}
-	return s.limits.slot(ctx)
+	return s.limits.slot(ctx, kind)
 }
 
 // observer gathers one observation.

@@ -240,12 +240,6 @@ func (r *Reconciler) dissolve(g *group) {
 	}
 }
 
-// postpone leaves a worker deployment that there is no time for to the next cycle, which follows at once.
-func (r *Reconciler) postpone(g *group, d *rollout.Decision) {
-	g.wait(d.Snapshot.Deployment)
-	g.report.more(r.Now())
-}
-
 // check drops plans that would do what must never happen. Such a plan is a defect of ours: it is reported loudly, and
 // nothing of it is carried out.
 func (r *Reconciler) check(ctx context.Context, decisions []*rollout.Decision, report *Report) []*rollout.Decision {

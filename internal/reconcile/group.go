@@ -158,6 +158,12 @@ func (g *group) members() iter.Seq[resync.Key] {
 	}
 }
 
+// postpone leaves a worker deployment that there is no time for to the next cycle, which follows at once.
+func (g *group) postpone(n rollout.Name, now time.Time) {
+	g.wait(n)
+	g.report.more(now)
+}
+
 func (g *group) wait(n rollout.Name) {
 	if g.waiting == nil {
 		g.waiting = map[rollout.Name]bool{}

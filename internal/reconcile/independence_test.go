@@ -245,63 +245,90 @@ func TestNamespacesAreReadBesideEachOther(t *testing.T) {
 	})
 }
 
-// budget is a Temporal whose counts take a second. It allows only so many of them in one second.
+// budget is a Temporal whose answers take a second. It allows only so many counts in one second.
 type budget struct {
 	*spread
-	limiter *rate.Limiter
-	slots   chan struct{}
+	limiter           *rate.Limiter
+	slots, countSlots chan struct{}
+	// counted is how often worker deployments were counted.
+	counted map[string]int
+}
+
+// newBudget has many worker deployments that ramp in one Temporal namespace, which are read by so many at a time.
+func newBudget(t *testing.T, many, slots, countsPerSecond int) *budget {
+	s := newSpread(t, strings.Fields(strings.Repeat("busy ", many))...)
+	s.delays["busy"] = time.Second
+	return &budget{spread: s, limiter: rate.NewLimiter(rate.Limit(countsPerSecond), countsPerSecond), slots: make(chan struct{}, slots),
+		countSlots: make(chan struct{}, 2*countsPerSecond), counted: map[string]int{}}
 }
 
 func (b *budget) Slot(ctx context.Context, _ v1alpha1.Connection, _ string) (func(), error) {
-	if ctx.Err() != nil {
-		return nil, errors.New("no slot")
+	return taken(ctx, b.slots)
+}
+
+func (b *budget) CountSlot(ctx context.Context, _ v1alpha1.Connection, _ string) (func(), error) {
+	return taken(ctx, b.countSlots)
+}
+
+func taken(ctx context.Context, slots chan struct{}) (func(), error) {
+	select { // one that is free can be had late, too
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
+	default:
 	}
 	select {
-	case b.slots <- struct{}{}:
-		return func() { <-b.slots }, nil
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
 	case <-ctx.Done():
 		return nil, errors.New("no slot")
 	}
 }
 
 func (b *budget) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
-	if len(ask.Queues) > 0 || len(ask.OpenPinned) > 0 || len(ask.InUse) > 0 {
-		_ = b.limiter.Wait(context.WithoutCancel(ctx))
+	if ask.Counts() && ask.Uncounted == "" && b.limiter.Wait(ctx) == nil {
+		b.mu.Lock()
+		b.counted[ask.Deployment.Name]++
+		b.mu.Unlock()
 	}
 	return b.spread.Observe(ctx, conn, ask)
 }
 
-// With 150 worker deployments in motion in a namespace that has time for few, all are decided in turn: after three
-// times the time that one look at each takes, each was looked at, and none much more often than the others.
+// run runs cycles for a time, and gives the least and the most often that one of the worker deployments was counted.
+func (b *budget) run(t *testing.T, long time.Duration) (least, most int) {
+	r, late := b.reconciler(), make(chan struct{}, 1)
+	r.Observer, r.Slots, r.SlotPatience, r.Groups.Done = b, b, DefaultSlotPatience, func() { late <- struct{}{} }
+	for begin := time.Now(); time.Since(begin) < long; { // as the bot does
+		report, err := r.Cycle(t.Context())
+		require.NoError(t, err)
+		pause := 10 * time.Second
+		if report.More {
+			pause = 0
+		}
+		select {
+		case <-late:
+		case <-time.After(pause):
+		}
+	}
+	r.Close()
+	require.Len(t, b.counted, len(b.world.Environments[0].Deployments))
+	counts := slices.Collect(maps.Values(b.counted))
+	return slices.Min(counts), slices.Max(counts)
+}
+
+// With 150 worker deployments in motion in a namespace that has time for few, all are counted in turn: after three
+// times the time that one look at each takes, each was counted, and none more than once more often than others. Where
+// many are read at a time, one can also come before another one that is read at the same time.
 func TestEachOfManyHasItsTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const many, each = 150, 4 // per second
-		s := newSpread(t, strings.Fields(strings.Repeat("busy ", many))...)
-		b := &budget{spread: s, limiter: rate.NewLimiter(each, each), slots: make(chan struct{}, each)}
-		s.delays["busy"] = time.Second
-		r := s.reconciler()
-		r.Observer, r.Slots, r.SlotPatience = b, b, DefaultSlotPatience
-		begin := time.Now()
-		decided := map[string]int{}
-		for time.Since(begin) < 3*many/each*2*time.Second { // two questions each
-			report, err := r.Cycle(t.Context())
-			require.NoError(t, err)
-			for _, d := range report.Decisions {
-				if d.Snapshot.Observation.Problem == nil {
-					decided[d.Snapshot.Deployment.Name]++
-				}
-			}
-			time.Sleep(time.Second)
-		}
-		require.Len(t, decided, many)
-		least, most := many, 0
-		for _, n := range decided {
-			least, most = min(least, n), max(most, n)
-		}
-		require.LessOrEqual(t, most-least, 1, "each has its turn before any has another one")
-		require.GreaterOrEqual(t, least, 2)
-		r.Close()
-	})
+	for slots, apart := range map[int]int{4: 1, 40: 2} {
+		t.Run(fmt.Sprint(slots, " are read at a time"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const many, each = 150, 4 // per second
+				least, most := newBudget(t, many, slots, each).run(t, 3*many/each*2*time.Second) // two questions each
+				require.LessOrEqual(t, most-least, apart, "each has its turn before any has another one")
+				require.GreaterOrEqual(t, least, 2)
+			})
+		})
+	}
 }
 
 // While the repository is away, a namespace that hangs costs the others no rollback, and its own traffic is lowered

@@ -46,7 +46,7 @@ func (r *Reconciler) lowerEach(ctx context.Context, g *group, decisions []*rollo
 	var out []*rollout.Decision
 	for _, d := range decisions {
 		if g.over() {
-			r.postpone(g, d)
+			g.postpone(d.Snapshot.Deployment, r.Now())
 			continue
 		}
 		err := r.Router.Lower(ctx, plan.SubjectOf(d.Snapshot), *d.Plan.Lower)

@@ -106,7 +106,7 @@ func (p *Planner) observeIn(ctx context.Context, g *group) []rollout.Snapshot {
 	return p.withPods(ctx, g, seen)
 }
 
-// observe reads Temporal for each snapshot. Those that Temporal has no time for are noted in the group.
+// observe reads Temporal for each snapshot. The group notes those that Temporal had no time for.
 func (p *Planner) observe(ctx context.Context, g *group, snapshots []rollout.Snapshot) []rollout.Snapshot {
 	out, from := make([]rollout.Snapshot, len(snapshots)), make([]*slotted, len(snapshots))
 	ctx, cancel := g.within(ctx)
@@ -131,7 +131,7 @@ func (p *Planner) observe(ctx context.Context, g *group, snapshots []rollout.Sna
 	_ = all.Wait()
 	for i, f := range from {
 		if f.refused {
-			g.wait(snapshots[i].Deployment)
+			g.postpone(snapshots[i].Deployment, p.Now())
 		}
 	}
 	return out

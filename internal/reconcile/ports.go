@@ -43,6 +43,8 @@ type Slots interface {
 	// Slot waits until a worker deployment of a Temporal namespace may be read, at most until the context ends. free
 	// gives the slot back.
 	Slot(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (free func(), err error)
+	// CountSlot waits likewise until workflows of one may be counted. Who has it has a Slot.
+	CountSlot(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (free func(), err error)
 }
 
 // Namespaces knows what a Temporal namespace is at the address of a connection.

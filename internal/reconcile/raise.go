@@ -62,7 +62,7 @@ func (r *Reconciler) raising(env rollout.EnvironmentWorld, decisions []*rollout.
 func (r *Reconciler) carryOut(ctx context.Context, g *group, d *rollout.Decision) (done bool) {
 	failed, report := false, &g.report
 	if g.over() || g.isWithdrawn(d.Snapshot.Deployment) || ctx.Err() != nil {
-		r.postpone(g, d)
+		g.postpone(d.Snapshot.Deployment, r.Now())
 		return false
 	}
 	for _, g := range d.Plan.Gates {
@@ -78,7 +78,7 @@ func (r *Reconciler) carryOut(ctx context.Context, g *group, d *rollout.Decision
 		report.problems[keyOf(d)] = &rollout.Problem{Reason: rollout.StaleFacts, Message: fmt.Sprintf("not raised: "+
 			"when its commit was pushed, what was seen of Temporal was more than %s old; it is decided again by newer "+
 			"facts", r.Limits.FactMaxAge)}
-		r.postpone(g, d)
+		g.postpone(d.Snapshot.Deployment, r.Now())
 		return done
 	}
 	if d.Plan.Raise != nil {

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -12,48 +13,80 @@ import (
 // together.
 const DefaultSlotPatience = 10 * time.Second
 
-// slotted asks an Observer about one worker deployment. It waits for a slot first, and keeps it for all questions.
+// slotted asks an Observer about one worker deployment. It waits for a slot first, and for another one before workflows
+// are counted. It keeps them for all questions.
 type slotted struct {
 	next  Observer
 	slots Slots
-	// until is how long it waits for the slot; zero: as long as it takes.
+	// until is how long it waits for slots; zero: as long as it takes.
 	until time.Time
 	now   func() time.Time
-	// free gives the slot back; nil: it has none.
-	free func()
-	// refused says that it got none, or that the time was over before the answer.
+	// reads and counts are the slots that it has.
+	reads, counts slot
+	// refused says that it got none, or that the time was over before the answer: the worker deployment had no turn.
 	refused bool
 }
 
-// Observe waits for the slot, if this is the first question, and asks.
+// Observe waits for a slot, if it has none, and asks. Without a slot for counting it asks for all but the counts.
 func (t *slotted) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
 	err := ctx.Err() // the group's time may be over
-	if err == nil && t.slots != nil && t.free == nil {
-		err = t.begin(ctx, conn, ask.TemporalNamespace)
+	if err == nil && t.slots != nil {
+		err = t.reads.take(ctx, t.until, t.slots.Slot, conn, ask.TemporalNamespace)
 	}
 	if err != nil {
 		t.refused = true
 		return rollout.Observation{At: t.now(), Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed,
 			Busy: true, Message: "read worker deployment " + ask.Deployment.String() + ": " + err.Error()}}
 	}
+	if t.slots != nil && ask.Counts() {
+		if err := t.count(ctx, conn, ask.TemporalNamespace); err != nil {
+			t.refused, ask.Uncounted = true, err.Error()
+		}
+	}
 	o := t.next.Observe(ctx, conn, ask)
 	t.refused = t.refused || o.Problem != nil && ctx.Err() != nil // the group's time is over
 	return o
 }
 
-func (t *slotted) begin(ctx context.Context, conn v1alpha1.Connection, namespace string) (err error) {
-	if !t.until.IsZero() {
+// count waits for a slot for counting. Late in a group nothing is counted, though slots may be free by then: what the
+// others found is waiting to be acted on. Those that come too late are first in the next cycle.
+func (t *slotted) count(ctx context.Context, conn v1alpha1.Connection, namespace string) error {
+	if !t.until.IsZero() && t.counts.free == nil && !time.Now().Before(t.until) {
+		return errors.New("there was no time to count workflows")
+	}
+	return t.counts.take(ctx, t.until, t.slots.CountSlot, conn, namespace)
+}
+
+// end gives the slots back.
+func (t *slotted) end() {
+	t.counts.end()
+	t.reads.end()
+}
+
+// slot is a slot, or room for one.
+type slot struct {
+	// free gives it back; nil: there is none.
+	free func()
+}
+
+// take waits for a slot until a time, if it has none. Zero: as long as it takes.
+func (s *slot) take(ctx context.Context, until time.Time,
+	from func(context.Context, v1alpha1.Connection, string) (func(), error), conn v1alpha1.Connection,
+	namespace string) (err error) {
+	if s.free != nil {
+		return nil
+	}
+	if !until.IsZero() {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, t.until)
+		ctx, cancel = context.WithDeadline(ctx, until)
 		defer cancel()
 	}
-	t.free, err = t.slots.Slot(ctx, conn, namespace)
+	s.free, err = from(ctx, conn, namespace)
 	return err
 }
 
-// end gives the slot back, if it had one.
-func (t *slotted) end() {
-	if t.free != nil {
-		t.free()
+func (s *slot) end() {
+	if s.free != nil {
+		s.free()
 	}
 }

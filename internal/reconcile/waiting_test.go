@@ -36,6 +36,8 @@ func (n *narrow) Slot(ctx context.Context, _ v1alpha1.Connection, _ string) (fun
 	return func() { n.open-- }, nil
 }
 
+func (n *narrow) CountSlot(context.Context, v1alpha1.Connection, string) (func(), error) { return func() {}, nil }
+
 func (n *narrow) Observe(_ context.Context, _ v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
 	n.mu.Lock()
 	defer n.mu.Unlock()

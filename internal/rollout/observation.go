@@ -399,6 +399,13 @@ type Ask struct {
 	Missing *MissingAsk `json:"missing,omitempty"`
 	// Metrics asks a metrics store about the version that is judged; nil: nothing.
 	Metrics *MetricsAsk `json:"metrics,omitempty"`
+	// Uncounted says why nothing is counted now, whatever is asked for; "": it is.
+	Uncounted string `json:"-"`
+}
+
+// Counts reports whether workflows are counted for an answer.
+func (a Ask) Counts() bool {
+	return len(a.OpenPinned) > 0 || len(a.InUse) > 0 || len(a.Closed) > 0 || a.Stuck != nil
 }
 
 // MissingAsk asks for workers of a build that did not register as the version that they should be.

@@ -59,6 +59,8 @@ type throttled struct {
 	// counted is how often the workflows of a worker deployment were counted, uncounted how often there was no time or
 	// budget for that.
 	counted, uncounted map[string]int
+	// calls is how many calls the counts of one look were at most.
+	calls int
 }
 
 var (
@@ -109,7 +111,7 @@ func note(in map[string]time.Time, name string) {
 // callBudget is the budget of one Temporal namespace.
 type callBudget struct {
 	describes, counts, changes *rate.Limiter
-	slots                      *semaphore.Weighted
+	slots, countSlots          *semaphore.Weighted
 }
 
 // begin gives the budget of a Temporal namespace. One that hangs never gives it.
@@ -119,7 +121,8 @@ func (m *throttled) begin(ctx context.Context, namespace string) (*callBudget, e
 	if b == nil {
 		faster := rate.Limit(m.pace)
 		b = &callBudget{rate.NewLimiter(describesPerSecond*faster, describesPerSecond), rate.NewLimiter(m.perSecond*faster, countsAtOnce),
-			rate.NewLimiter(changesPerSecond*faster, changesAtOnce), semaphore.NewWeighted(describesPerSecond)}
+			rate.NewLimiter(changesPerSecond*faster, changesAtOnce), semaphore.NewWeighted(describesPerSecond),
+			semaphore.NewWeighted(2 * countsPerSecond)}
 		m.budgets[namespace] = b
 	}
 	m.mu.Unlock()
@@ -154,13 +157,32 @@ func (m *throttled) Observe(ctx context.Context, conn v1alpha1.Connection, ask r
 	if err != nil {
 		return rollout.Observation{At: o.At, Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Message: err.Error()}}
 	}
-	if len(ask.Closed) > 0 {
-		m.addCounts(&o, ask, m.call(ctx, b.counts, m.count))
+	if ask.Counts() {
+		m.addCounts(&o, ask, m.countAll(ctx, b, ask))
 	}
 	return o
 }
 
-// addCounts adds what the counts of a look say, or why they are not known. All of them are one call here.
+// countAll makes the calls that count, one after the other. They fail together here.
+func (m *throttled) countAll(ctx context.Context, b *callBudget, ask rollout.Ask) error {
+	if ask.Uncounted != "" {
+		return errors.New(ask.Uncounted)
+	}
+	calls := len(ask.Closed) + len(ask.OpenPinned) + len(ask.InUse)
+	if ask.Stuck != nil {
+		calls += 2
+	}
+	m.mu.Lock()
+	m.calls = max(m.calls, calls)
+	m.mu.Unlock()
+	var err error
+	for range calls {
+		err = errors.Join(err, m.call(ctx, b.counts, m.count))
+	}
+	return err
+}
+
+// addCounts adds what the counts of a look say, or why they are not known.
 func (m *throttled) addCounts(o *rollout.Observation, ask rollout.Ask, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -220,6 +242,14 @@ func (m *throttled) Raise(ctx context.Context, on rollout.Subject, call rollout.
 }
 
 func (m *throttled) Slot(ctx context.Context, _ v1alpha1.Connection, namespace string) (func(), error) {
+	return m.slot(ctx, namespace, func(b *callBudget) *semaphore.Weighted { return b.slots })
+}
+
+func (m *throttled) CountSlot(ctx context.Context, _ v1alpha1.Connection, namespace string) (func(), error) {
+	return m.slot(ctx, namespace, func(b *callBudget) *semaphore.Weighted { return b.countSlots })
+}
+
+func (m *throttled) slot(ctx context.Context, namespace string, of func(*callBudget) *semaphore.Weighted) (func(), error) {
 	if !m.throttles.Load() {
 		return func() {}, nil
 	}
@@ -233,10 +263,11 @@ func (m *throttled) Slot(ctx context.Context, _ v1alpha1.Connection, namespace s
 	if err != nil {
 		return nil, err
 	}
-	if !b.slots.TryAcquire(1) && b.slots.Acquire(ctx, 1) != nil {
+	slots := of(b)
+	if !slots.TryAcquire(1) && slots.Acquire(ctx, 1) != nil {
 		return nil, errors.New("there is no slot")
 	}
-	return func() { b.slots.Release(1) }, nil
+	return func() { slots.Release(1) }, nil
 }
 
 func (m *throttled) List(ctx context.Context, conn v1alpha1.Connection, namespace string) (*rollout.Listing, error) {
