@@ -65,3 +65,21 @@ func testsIn(t *testing.T, dir string) []string {
 	}
 	return out
 }
+
+// TestPackagesAreListed: docs/packages.md has a row for each package, and names no other.
+func TestPackagesAreListed(t *testing.T) {
+	var listed, want []string
+	for line := range strings.Lines(read(t, "docs/packages.md")) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 4 { // the table of caches has more, and prose has fewer
+			continue
+		}
+		for _, m := range quoted.FindAllStringSubmatch(cells[1], -1) {
+			listed = append(listed, m[1])
+		}
+	}
+	for _, p := range packages(t) {
+		want = append(want, strings.TrimPrefix(p.ImportPath, module))
+	}
+	assert.ElementsMatch(t, append(want, "test"), listed, "docs/packages.md: one row for each package")
+}
