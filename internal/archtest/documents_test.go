@@ -1,9 +1,12 @@
 package archtest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -82,4 +85,53 @@ func TestPackagesAreListed(t *testing.T) {
 		want = append(want, strings.TrimPrefix(p.ImportPath, module))
 	}
 	assert.ElementsMatch(t, append(want, "test"), listed, "docs/packages.md: one row for each package")
+}
+
+var (
+	listedDecision = regexp.MustCompile(`(?m)^- \[(\d{4})\]\((\d{4}-[a-z0-9-]+\.md)\) `)
+	supersededRow  = regexp.MustCompile(`(?m)^\| (?:\[(\d+)\]\((\d{4}-[a-z0-9-]+\.md)\)|([\d, ]+)) \|`)
+)
+
+// TestDecisionsAreListed: docs/decisions/README.md lists each page once, in order below its heading. Its table has each
+// page that another one replaced, and each number without a page.
+func TestDecisionsAreListed(t *testing.T) {
+	readme := read(t, "docs/decisions/README.md")
+	var listed, superseded, pages, want, missing []string
+	for section := range strings.SplitSeq(readme, "\n## ") {
+		var names []string
+		for _, m := range listedDecision.FindAllStringSubmatch(section, -1) {
+			names = append(names, m[2])
+			assert.True(t, strings.HasPrefix(m[2], m[1]), "%s leads to %s", m[1], m[2])
+		}
+		assert.IsNonDecreasing(t, names)
+		listed = append(listed, names...)
+	}
+	for _, m := range supersededRow.FindAllStringSubmatch(readme, -1) {
+		if m[3] != "" {
+			missing = strings.Split(m[3], ", ")
+			continue
+		}
+		superseded = append(superseded, m[2])
+		assert.Regexp(t, "^0*"+m[1]+"-", m[2])
+	}
+	paths, err := filepath.Glob("../../docs/decisions/0*.md")
+	require.NoError(t, err)
+	for _, path := range paths {
+		name := filepath.Base(path)
+		pages = append(pages, name)
+		if strings.Contains(read(t, "docs/decisions/"+name), "\nSuperseded ") {
+			want = append(want, name)
+		}
+	}
+	assert.ElementsMatch(t, pages, listed)
+	assert.Equal(t, want, superseded)
+	last, err := strconv.Atoi(pages[len(pages)-1][:4])
+	require.NoError(t, err)
+	var gaps []string
+	for n := 1; n <= last; n++ {
+		if !slices.ContainsFunc(pages, func(p string) bool { return strings.HasPrefix(p, fmt.Sprintf("%04d-", n)) }) {
+			gaps = append(gaps, strconv.Itoa(n))
+		}
+	}
+	assert.Equal(t, gaps, missing)
 }

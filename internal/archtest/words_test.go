@@ -57,8 +57,11 @@ func longFirst(text string) string {
 // generated are pages that are made of help texts, Go types, policies and test cases.
 var generated = regexp.MustCompile(`^docs/(commands|parity|policy-library|reference)\.md$`)
 
-// Comments, documents, messages, help texts, policies and the Makefile say who does what, and a doc comment begins with
-// a short sentence. Decisions are as they were written, and tests say what they like.
+// unmended are decisions whose words are not mended yet: mend one with its next change, and take it off the list.
+var unmended = regexp.MustCompile(`^docs/decisions/00(32|79|80)-`)
+
+// Comments, documents, decisions, messages, help texts, policies and the Makefile say who does what, and a doc comment
+// begins with a short sentence. Tests say what they like.
 func TestWords(t *testing.T) {
 	const root = "../.."
 	list, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "*.go", "*.md", "*.rego", "Makefile",
@@ -71,7 +74,7 @@ func TestWords(t *testing.T) {
 	for file := range strings.Lines(string(list)) {
 		file = strings.TrimSpace(file)
 		switch {
-		case strings.HasPrefix(file, "docs/decisions/"), strings.Contains(file, "testdata/"), generated.MatchString(file):
+		case unmended.MatchString(file), strings.Contains(file, "testdata/"), generated.MatchString(file):
 		case strings.HasSuffix(file, ".md"):
 			wordsOfDocument(t, root, file, say)
 		case strings.HasSuffix(file, ".go"):
