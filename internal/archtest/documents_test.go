@@ -135,3 +135,15 @@ func TestDecisionsAreListed(t *testing.T) {
 	}
 	assert.Equal(t, gaps, missing)
 }
+
+// TestGlossaryIsSorted: the words of docs/glossary.md are in alphabetical order, once each.
+func TestGlossaryIsSorted(t *testing.T) {
+	var words []string
+	for line := range strings.Lines(read(t, "docs/glossary.md")) {
+		if cells := strings.Split(line, "|"); len(cells) == 4 && !strings.HasPrefix(line, "| ---") {
+			words = append(words, strings.ToLower(strings.TrimSpace(cells[1])))
+		}
+	}
+	require.NotEmpty(t, words)
+	assert.IsIncreasing(t, words[1:])
+}
