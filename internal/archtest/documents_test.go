@@ -20,15 +20,21 @@ var (
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 )
 
-// TestDocumentsNameTests: each test that these documents name is in the package that they name before it, on the same
-// line. A name with … stands for all that begin like that.
+// begins is a line that begins a paragraph, a row of a table or an item of a list.
+var begins = regexp.MustCompile(`^\s*($|[|#]|[-*] )`)
+
+// TestDocumentsNameTests: each test that these documents name is in the package that they name before it, in the same
+// paragraph, row or item. A name with … stands for all that begin like that.
 func TestDocumentsNameTests(t *testing.T) {
 	root := filepath.Join("..", "..")
 	for _, document := range []string{"SECURITY.md", "docs/guarantees.md", "docs/tenancy.md", "docs/threat-model.md"} {
 		text, err := os.ReadFile(filepath.Join(root, document))
 		require.NoError(t, err)
+		var known []string
 		for i, line := range strings.Split(string(text), "\n") {
-			var known []string
+			if begins.MatchString(line) {
+				known = nil
+			}
 			for _, m := range quoted.FindAllStringSubmatch(line, -1) {
 				switch name := m[1]; {
 				case testName.MatchString(name):

@@ -19,7 +19,8 @@ import (
 const (
 	// maxFirst is how many words the first sentence of a doc comment may have.
 	maxFirst = 25
-	// maxColumns is how many columns a line of prose in a comment may have, with tabs of four.
+	// maxColumns is how many columns a line of a document, of a policy, or of prose in a comment may have, with tabs of
+	// four.
 	maxColumns = 120
 )
 
@@ -29,6 +30,7 @@ var (
 	plainNone = regexp.MustCompile(`(?i)^there (is|are) |^(\w+ )?is no (longer|more)$`)
 	prose     = regexp.MustCompile(`^\t*// \S`)
 	marker    = regexp.MustCompile(`^\t*// \+kubebuilder`)
+	target    = regexp.MustCompile(`\]\([^)\s]*\)`)
 	ending    = regexp.MustCompile(`[.:;!?]\s`)
 )
 
@@ -58,7 +60,7 @@ func longFirst(text string) string {
 var generated = regexp.MustCompile(`^docs/(commands|parity|policy-library|reference)\.md$`)
 
 // unmended are decisions whose words are not mended yet: mend one with its next change, and take it off the list.
-var unmended = regexp.MustCompile(`^docs/decisions/00(32|79|80)-`)
+var unmended = regexp.MustCompile(`^docs/decisions/00(30|32|79|80)-`)
 
 // Comments, documents, decisions, messages, help texts, policies and the Makefile say who does what, and a doc comment
 // begins with a short sentence. Tests say what they like.
@@ -89,7 +91,13 @@ func TestWords(t *testing.T) {
 func wordsOfDocument(t *testing.T, root, file string, say func(string, int, string, ...any)) {
 	text, err := os.ReadFile(filepath.Join(root, file))
 	require.NoError(t, err)
-	code, n := false, 0
+	code, n, p := false, 0, passage{}
+	end := func() {
+		for _, r := range findRiddles(quoted.ReplaceAllString(p.text, "``")) {
+			say(file, p.line, "%q", r)
+		}
+		p = passage{line: n}
+	}
 	for line := range strings.Lines(string(text)) {
 		n++
 		if strings.HasPrefix(strings.TrimSpace(line), "```") {
@@ -98,10 +106,25 @@ func wordsOfDocument(t *testing.T, root, file string, say func(string, int, stri
 		if code {
 			continue
 		}
-		for _, r := range findRiddles(quoted.ReplaceAllString(line, "``")) {
-			say(file, n, "%q", r)
+		if begins.MatchString(line) {
+			end()
+		}
+		p.text += strings.TrimSpace(line) + " "
+		if wide := tooWide(line); wide > 0 {
+			say(file, n, "a line of %d columns, want at most %d", wide, maxColumns)
 		}
 	}
+	end()
+}
+
+// tooWide is how many columns a line of a document has if these are too many, else 0. Rows of tables and where links
+// lead do not count.
+func tooWide(line string) int {
+	wide := columns(target.ReplaceAllString(line, "]"))
+	if wide <= maxColumns || strings.HasPrefix(strings.TrimSpace(line), "|") {
+		return 0
+	}
+	return wide
 }
 
 // wordsOfLines reads a file whose comments begin with #: a policy, a script or the Makefile. Comments on lines that
@@ -112,6 +135,16 @@ func wordsOfLines(t *testing.T, root, file string, say func(string, int, string,
 	for _, p := range passages(string(text)) {
 		for _, r := range findRiddles(p.text) {
 			say(file, p.line, "%q", r)
+		}
+	}
+	if !strings.HasSuffix(file, ".rego") || strings.HasSuffix(file, "_test.rego") {
+		return
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		if columns(line) > maxColumns {
+			say(file, n, "a line of %d columns, want at most %d", columns(line), maxColumns)
 		}
 	}
 }
@@ -213,6 +246,10 @@ func TestWordsAreFound(t *testing.T) {
 		require.Len(t, findRiddles(text), want, text)
 	}
 	require.Equal(t, 5, columns("\té\n"))
+	long := strings.Repeat("word ", maxColumns/5)
+	require.Equal(t, maxColumns+2, tooWide(long+"of\n"))
+	require.Zero(t, tooWide("| "+long+"|\n"))
+	require.Zero(t, tooWide(long[:100]+"[a link](https://example.com/a-long-address)\n"))
 	require.True(t, prose.MatchString("\t// a"))
 	require.False(t, prose.MatchString("//	a table"))
 	require.Equal(t, []passage{{1, "a call of which"}, {3, "x := 1"}, {4, "b"}}, passages("# a call of\n  #  which\nx := 1\n# b\n"))

@@ -34,8 +34,9 @@ state(name) := "was never observed" if {
 # METADATA
 # title: The pods of a version in the cluster, or a hold
 # description: >-
-#   facts.pods(input.action.buildID) has desired, ready, available, pods and problems, as input.cluster.versions has them. Where they are not
-#   known, the evaluation ends with an error, which holds the action and says why. The bot reads a cluster with --kubeconfig only.
+#   facts.pods(input.action.buildID) has desired, ready, available, pods and problems, as input.cluster.versions has
+#   them. Where they are not known, the evaluation ends with an error, which holds the action and says why. The bot
+#   reads a cluster with --kubeconfig only.
 pods(build_id) := input.cluster.versions[build_id]
 
 pods(build_id) := to_number(sprintf("the pods of %q are not known: %s", [build_id, pods_problem])) if {

@@ -11,6 +11,8 @@ others := [v.buildID | some v in input.versions; v.buildID != input.action.build
 # title: The oldest of the others, and how many more there are
 in_words := concat(", ", others) if count(others) <= shown
 
-in_words := sprintf("%s and %d more", [concat(", ", array.slice(others, 0, shown)), count(others) - shown]) if count(others) > shown
+in_words := sprintf("%s and %d more", [concat(", ", array.slice(others, 0, shown)), count(others) - shown]) if {
+	count(others) > shown
+}
 
 shown := 5

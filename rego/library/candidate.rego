@@ -1,7 +1,8 @@
 # METADATA
 # title: The candidate
 # description: >-
-#   Whether the action is about the version with new traffic, and what it was counted by. Import data.rampart.library.candidate.
+#   Whether the action is about the version with new traffic, and what it was counted by. Import
+#   data.rampart.library.candidate.
 package rampart.library.candidate
 
 import data.rampart.config.rollout.canary

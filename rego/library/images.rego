@@ -37,12 +37,16 @@ moving(patterns) := tagged | untagged if {
 		not pinned(container.image)
 		some pattern in patterns
 		globs.fits(pattern, tag(container.image))
-		why := sprintf("container %s: tag %s of %s moves; use a tag that stays, or a digest", [container.name, tag(container.image), container.image])
+		why := sprintf("container %s: tag %s of %s moves; use a tag that stays, or a digest", [
+			container.name, tag(container.image), container.image,
+		])
 	}
 	untagged := {{"why": why, "image": container.image} |
 		some container in containers
 		not pinned(container.image)
 		not tag(container.image)
-		why := sprintf("container %s: %s has no tag, which means latest; use a tag that stays, or a digest", [container.name, container.image])
+		why := sprintf("container %s: %s has no tag, which means latest; use a tag that stays, or a digest", [
+			container.name, container.image,
+		])
 	}
 }

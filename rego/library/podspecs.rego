@@ -1,7 +1,8 @@
 # METADATA
 # title: Pod specs of a spec
 # description: >-
-#   The pod specs of the pod template and those of pools, and the containers in them. Import data.rampart.library.podspecs.
+#   The pod specs of the pod template and those of pools, and the containers in them. Import
+#   data.rampart.library.podspecs.
 package rampart.library.podspecs
 
 # METADATA

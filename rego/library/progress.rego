@@ -68,8 +68,9 @@ starts if {
 # title: The first rollouts in words, and how many more there are
 in_words(rollouts) := concat(", ", rollouts.names) if rollouts.count <= shown
 
-in_words(rollouts) := sprintf("%s and %d more", [concat(", ", array.slice(rollouts.names, 0, shown)), rollouts.count - shown]) if {
+in_words(rollouts) := sprintf("%s and %d more", [first, rollouts.count - shown]) if {
 	rollouts.count > shown
+	first := concat(", ", array.slice(rollouts.names, 0, shown))
 }
 
 shown := 3

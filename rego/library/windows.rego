@@ -47,7 +47,8 @@ inside(window, today, now, from, to) if {
 # METADATA
 # title: Until when a window that is open stays so
 # description: >-
-#   As RFC 3339. Of whole or partial days the end of the part that is open now; where clocks change before it, up to an hour off.
+#   As RFC 3339. Of whole or partial days the end of the part that is open now; where clocks change before it, up to an
+#   hour off.
 until(window, _) := window.end if window.end
 
 until(window, zone) := time.format(end_at(window, zone, time.now_ns())) if not window.end
@@ -55,8 +56,8 @@ until(window, zone) := time.format(end_at(window, zone, time.now_ns())) if not w
 # METADATA
 # title: Until when one of several windows is open
 # description: >-
-#   As RFC 3339, in UTC. Windows that touch or overlap are one: it is the end of the last of them. Sixteen in a row are looked
-#   at, and each day counts as one.
+#   As RFC 3339, in UTC. Windows that touch or overlap are one: it is the end of the last of them. Sixteen in a row are
+#   looked at, and each day counts as one.
 until_all_closed(list, zone) := time.format(four_by_four(list, zone, time.now_ns()))
 
 four_by_four(list, zone, ns) := four_on(list, zone, four_on(list, zone, four_on(list, zone, four_on(list, zone, ns))))
@@ -109,7 +110,9 @@ describe_until(window, _) := describe(window) if not window.end
 details(window) := array.concat(
 	[concat(", ", window[key]) | some key in ["days", "dates"]],
 	array.concat(
-		[sprintf("%s to %s", [object.get(window, "from", "00:00"), object.get(window, "to", "24:00")]) | partial(window)],
+		[sprintf("%s to %s", [object.get(window, "from", "00:00"), object.get(window, "to", "24:00")]) |
+			partial(window)
+		],
 		[window.timezone | true],
 	),
 )

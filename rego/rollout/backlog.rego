@@ -20,5 +20,7 @@ hold contains {"rule": "rollout.backlog", "msg": msg, "queue": queue.name} if {
 	limit := time.parse_duration_ns(backlog.maxAge)
 	limit > 0
 	queue.backlog.ageSeconds * 1000000000 > limit
-	msg := sprintf("tasks of %s wait for more than %s on its %s task queue %s", [version.buildID, backlog.maxAge, lower(queue.type), queue.name])
+	msg := sprintf("tasks of %s wait for more than %s on its %s task queue %s", [
+		version.buildID, backlog.maxAge, lower(queue.type), queue.name,
+	])
 }

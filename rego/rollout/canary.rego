@@ -6,11 +6,11 @@ import data.rampart.library.candidate
 # METADATA
 # title: A candidate that fails is turned back
 # description: >-
-#   Asked in every cycle about the version with new traffic, while it ramps and while it bakes after its promotion. It is
-#   turned back when the sequential test says that it fails more often than the version that it is compared with, or more
-#   often than the spec allows at all; when its failure rate is above a ceiling; or when workflow tasks keep failing on it,
-#   which no count of closed workflows shows. How many samples a step waits for is in the spec's analysis; minSamples asks for
-#   some of every spec.
+#   Asked in every cycle about the version with new traffic, while it ramps and while it bakes after its promotion. It
+#   is turned back when the sequential test says that it fails more often than the version that it is compared with, or
+#   more often than the spec allows at all; when its failure rate is above a ceiling; or when workflow tasks keep
+#   failing on it, which no count of closed workflows shows. How many samples a step waits for is in the spec's
+#   analysis; minSamples asks for some of every spec.
 # custom:
 #   rule: rollout.canary
 #   parameters:
@@ -18,16 +18,18 @@ import data.rampart.library.candidate
 #     maxStuck: how many workflows may be stuck on the candidate; -1 is any number
 #     phases: the phases in which a candidate is turned back, of Ramp, Bake and Window (the rollback window)
 #     minSamples: >-
-#       how many workflows of the candidate have to have closed since the ramp changed before it gets more traffic, however long
-#       that takes, and whatever the spec's analysis says
+#       how many workflows of the candidate have to have closed since the ramp changed before it gets more traffic,
+#       however long that takes, and whatever the spec's analysis says
 rollback contains {
 	"rule": "rollout.canary", "msg": msg,
-	"candidate": input.canary.candidate.counted, "current": input.canary.current.counted, "evidence": input.canary.evidence, "bound": input.canary.bound,
+	"candidate": input.canary.candidate.counted, "current": input.canary.current.counted,
+	"evidence": input.canary.evidence, "bound": input.canary.bound,
 } if {
 	candidate.judged
 	input.canary.worse
 	msg := sprintf("%v of %v workflows of %s failed, %s", [
-		input.canary.candidate.counted.failed, input.canary.candidate.counted.closed, input.action.buildID, candidate.compared,
+		input.canary.candidate.counted.failed, input.canary.candidate.counted.closed, input.action.buildID,
+		candidate.compared,
 	])
 }
 
@@ -45,7 +47,8 @@ rollback contains {"rule": "rollout.canary", "msg": msg, "candidate": input.cana
 	input.canary.enough
 	input.canary.candidate.counted.rate > canary.maxFailureRate
 	msg := sprintf("%v of %v workflows of %s failed, which is more than %v%%", [
-		input.canary.candidate.counted.failed, input.canary.candidate.counted.closed, input.action.buildID, canary.maxFailureRate * 100,
+		input.canary.candidate.counted.failed, input.canary.candidate.counted.closed, input.action.buildID,
+		canary.maxFailureRate * 100,
 	])
 }
 
@@ -63,5 +66,7 @@ hold contains {"rule": "rollout.canary", "msg": msg} if {
 	input.action.from > 0
 	canary.minSamples > 0
 	not candidate.sampled
-	msg := sprintf("fewer than %v workflows of %s are known to have closed since the ramp changed", [canary.minSamples, input.action.buildID])
+	msg := sprintf("fewer than %v workflows of %s are known to have closed since the ramp changed", [
+		canary.minSamples, input.action.buildID,
+	])
 }

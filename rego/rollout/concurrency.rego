@@ -7,9 +7,10 @@ import data.rampart.library.progress
 # METADATA
 # title: So many rollouts at a time
 # description: >-
-#   A rollout starts only while fewer than a number of the environment's other worker deployments are rolling out, which is while
-#   their records desire a ramp. Those that could start in the same cycle go in the order of their names. What has begun goes on,
-#   the first version of a worker deployment does not wait, and lowering traffic is always allowed. Off until a number is set.
+#   A rollout starts only while fewer than a number of the environment's other worker deployments are rolling out, which
+#   is while their records desire a ramp. Those that could start in the same cycle go in the order of their names. What
+#   has begun goes on, the first version of a worker deployment does not wait, and lowering traffic is always allowed.
+#   Off until a number is set.
 # custom:
 #   rule: rollout.concurrency
 #   parameters:

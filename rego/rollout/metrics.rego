@@ -8,9 +8,9 @@ import data.rampart.library.thresholds
 # METADATA
 # title: Thresholds on metrics
 # description: >-
-#   Named metrics of the spec's analysis against limits: beyond one, traffic is not raised, or the candidate is turned back.
-#   A metric that is missing or too old raises nothing (the rollout waits for it), and turns nothing back. Off until a
-#   threshold is configured.
+#   Named metrics of the spec's analysis against limits: beyond one, traffic is not raised, or the candidate is turned
+#   back. A metric that is missing or too old raises nothing (the rollout waits for it), and turns nothing back. Off
+#   until a threshold is configured.
 # custom:
 #   rule: rollout.metrics
 #   parameters:

@@ -5,9 +5,9 @@ import data.rampart.config.rollout.restart
 # METADATA
 # title: Restarting versions with pinned workflows
 # description: >-
-#   A changed connection is rendered into every version that has workers, which restarts them, a draining version's too: its
-#   pinned workflows go on when it is back. Where a restart could hurt them, draining versions keep what they have until
-#   they are gone. The target and the current version always follow.
+#   A changed connection is rendered into every version that has workers, which restarts them, a draining version's too:
+#   its pinned workflows go on when it is back. Where a restart could hurt them, draining versions keep what they have
+#   until they are gone. The target and the current version always follow.
 # custom:
 #   rule: rollout.restart
 #   parameters:
@@ -19,5 +19,7 @@ hold contains {"rule": "rollout.restart", "msg": msg} if {
 	some version in input.versions
 	version.buildID == input.action.buildID
 	version.drainage == "Draining"
-	msg := sprintf("%s still has pinned workflows: its workers are not restarted for a changed connection", [version.buildID])
+	msg := sprintf("%s still has pinned workflows: its workers are not restarted for a changed connection", [
+		version.buildID,
+	])
 }

@@ -7,9 +7,9 @@ import data.rampart.library.match
 # METADATA
 # title: Commit statuses of others
 # description: >-
-#   No traffic is raised before the commit status of each context that is required is success, such as the one that Argo CD sets. What counts is the
-#   newest commit with such a status that still holds the version as it was rendered. A status that is not known, or too old, holds too. Off until a
-#   context is required.
+#   No traffic is raised before the commit status of each context that is required is success, such as the one that Argo
+#   CD sets. What counts is the newest commit with such a status that still holds the version as it was rendered. A
+#   status that is not known, or too old, holds too. Off until a context is required.
 # custom:
 #   rule: rollout.statuses
 #   parameters:

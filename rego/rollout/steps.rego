@@ -19,7 +19,9 @@ deny contains {"rule": "rollout.steps", "msg": msg, "ceiling": progress.ceiling}
 	input.action.raises == true
 	input.deployment.spec.rollout.strategy == "Progressive"
 	input.action.to > progress.ceiling
-	msg := sprintf("%v%% is more than one step: from %v%% the next step is %v%%", [input.action.to, progress.share, progress.ceiling])
+	msg := sprintf("%v%% is more than one step: from %v%% the next step is %v%%", [
+		input.action.to, progress.share, progress.ceiling,
+	])
 }
 
 deny contains {"rule": "rollout.steps", "msg": msg} if {
@@ -40,7 +42,9 @@ deny contains {"rule": "rollout.steps", "msg": msg} if {
 deny contains {"rule": "rollout.steps", "msg": msg} if {
 	input.action.kind == "Ramp"
 	input.action.to - progress.share > steps.maxIncrease
-	msg := sprintf("one ramp adds at most %v percentage points here, not %v", [steps.maxIncrease, input.action.to - progress.share])
+	msg := sprintf("one ramp adds at most %v percentage points here, not %v", [
+		steps.maxIncrease, input.action.to - progress.share,
+	])
 }
 
 deny contains {"rule": "rollout.steps", "msg": "Temporal's routing was not read just now"} if {

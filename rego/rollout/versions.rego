@@ -6,9 +6,10 @@ import data.rampart.library.budget
 # METADATA
 # title: A budget of versions
 # description: >-
-#   Each version has workers of its own until it is no longer needed. A new one waits while there are as many as the budget allows, and
-#   there is a warning when the bot's own limit (limits.maxVersions, beyond which nothing is created) comes near: something keeps
-#   old versions from going, such as workflows that never end. The budget is off until a number is set.
+#   Each version has workers of its own until it is no longer needed. A new one waits while there are as many as the
+#   budget allows, and there is a warning when the bot's own limit (limits.maxVersions, beyond which nothing is created)
+#   comes near: something keeps old versions from going, such as workflows that never end. The budget is off until a
+#   number is set.
 # custom:
 #   rule: rollout.versions
 #   parameters:
@@ -18,7 +19,9 @@ hold contains {"rule": "rollout.versions", "msg": msg} if {
 	input.action.kind == "CreateVersion"
 	versions.max >= 0
 	count(budget.others) >= versions.max
-	msg := sprintf("there are %d versions already, of at most %d: %s", [count(budget.others), versions.max, budget.in_words])
+	msg := sprintf("there are %d versions already, of at most %d: %s", [
+		count(budget.others), versions.max, budget.in_words,
+	])
 }
 
 warn contains {"rule": "rollout.versions", "msg": msg} if {

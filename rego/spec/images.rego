@@ -29,5 +29,7 @@ deny contains {"rule": "spec.images", "msg": msg, "image": container.image} if {
 	match.environment(images.digestEnvironments)
 	some container in image.containers
 	not image.pinned(container.image)
-	msg := sprintf("container %s: %s has no digest, which environment %s asks for", [container.name, container.image, input.environment.name])
+	msg := sprintf("container %s: %s has no digest, which environment %s asks for", [
+		container.name, container.image, input.environment.name,
+	])
 }

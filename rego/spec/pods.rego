@@ -7,9 +7,9 @@ import data.rampart.library.podspecs
 # METADATA
 # title: Pods that stay in their containers
 # description: >-
-#   Privileged containers, paths and namespaces of the host, and added capabilities, where they are denied. The pod templates
-#   of pools count, too. Off until a parameter says deny, or lists capabilities. It does not take the place of Kubernetes' Pod Security
-#   Admission, which sees what is applied.
+#   Privileged containers, paths and namespaces of the host, and added capabilities, where they are denied. The pod
+#   templates of pools count, too. Off until a parameter says deny, or lists capabilities. It does not take the place of
+#   Kubernetes' Pod Security Admission, which sees what is applied.
 # custom:
 #   rule: spec.pods
 #   parameters:

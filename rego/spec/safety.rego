@@ -6,9 +6,9 @@ import data.rampart.library.match
 # METADATA
 # title: Safe rollouts where they are asked for
 # description: >-
-#   A gate, an analysis, a progressive rollout and a small first step where configured; a warning for a progressive rollout
-#   that is over too soon to notice anything. That a container sets a variable that Rampart owns, such as TEMPORAL_ADDRESS, is
-#   refused before any policy is asked.
+#   A gate, an analysis, a progressive rollout and a small first step where configured; a warning for a progressive
+#   rollout that is over too soon to notice anything. That a container sets a variable that Rampart owns, such as
+#   TEMPORAL_ADDRESS, is refused before any policy is asked.
 # custom:
 #   rule: spec.safety
 #   parameters:
@@ -28,7 +28,9 @@ deny contains {"rule": "spec.safety", "msg": msg} if {
 	match.environment(safety.analysisEnvironments)
 	input.deployment.spec.rollout.strategy == "Progressive"
 	not input.deployment.spec.rollout.analysis
-	msg := sprintf("environment %s asks for an analysis of a progressive rollout: set spec.rollout.analysis", [input.environment.name])
+	msg := sprintf("environment %s asks for an analysis of a progressive rollout: set spec.rollout.analysis", [
+		input.environment.name,
+	])
 }
 
 deny contains {"rule": "spec.safety", "msg": msg} if {

@@ -6,8 +6,8 @@ import data.rampart.library.match
 # METADATA
 # title: Where workflows are evacuated
 # description: >-
-#   In the environments listed nothing is done about workflows that stay on old versions, whatever specs say. Off until one
-#   is listed.
+#   In the environments listed nothing is done about workflows that stay on old versions, whatever specs say. Off until
+#   one is listed.
 # custom:
 #   rule: sunset.evacuation
 #   parameters:
@@ -21,8 +21,8 @@ deny contains {"rule": "sunset.evacuation", "msg": msg} if {
 # METADATA
 # title: How many workflows are evacuated unasked
 # description: >-
-#   A stage that is about more open workflows than this wants a person's approval. Moving and terminating want it anyway. Off
-#   until a number is set.
+#   A stage that is about more open workflows than this wants a person's approval. Moving and terminating want it
+#   anyway. Off until a number is set.
 # custom:
 #   rule: sunset.evacuation
 #   parameters:

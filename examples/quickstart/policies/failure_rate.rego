@@ -25,7 +25,9 @@ hold contains {"rule": "shop.samples", "msg": msg} if {
 	input.action.raises
 	input.action.from > 0
 	not shop_enough
-	msg := sprintf("fewer than %d workflows of %s have closed at this step", [data.shop.min_samples, input.action.buildID])
+	msg := sprintf("fewer than %d workflows of %s have closed at this step", [
+		data.shop.min_samples, input.action.buildID,
+	])
 }
 
 shop_enough if {
