@@ -14,8 +14,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Where a repository's connections try to lead, and what the bot's own configuration makes of it: by a folder, and by
-// surveys that know files in brief.
+// Where a repository's connections try to lead, and what the bot's own configuration makes of it. That is seen by a
+// folder, and by surveys that know files in brief.
 func TestAddressesOfAnEnvironment(t *testing.T) {
 	const config = `apiVersion: rampart.dev/v1alpha1
 kind: Config

@@ -67,7 +67,7 @@ func TestRequireApproval(t *testing.T) {
 	}
 }
 
-// The bot does not merge by itself what it has to ask for: the repository says whether it does, and would loosen what
+// The bot does not merge by itself what it has to ask for. The repository says whether it does, and would loosen what
 // it is held to.
 func TestRequireApprovalMergesNothing(t *testing.T) {
 	files := map[string]string{layout.Config: strings.ReplaceAll(threeEnvironments, "output:", "pullRequests: {autoMerge: Squash}, output:"), "dev/a.yaml": specYAML("shop", "a", "x"),

@@ -9,9 +9,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// ApprovalIn finds the commit that put an approval into the record in a folder: of the branch of the environment's
-// output as it was read last, along first parents, the oldest from which on the record has it. False: it was not found
-// in the recent history. Errors: those of git.Mirror.Recent.
+// ApprovalIn finds the commit that put an approval into the record in a folder. It is the oldest one along first
+// parents from which on the record has it, on the branch of the environment's output as it was read last. False: it was
+// not found in the recent history. Errors: those of git.Mirror.Recent.
 func (r *Repository) ApprovalIn(ctx context.Context, env v1alpha1.Environment, dir string,
 	has func(v1alpha1.RoutingSpec) bool) (rollout.ApprovalCommit, bool, error) {
 	tip := r.lastTips[r.outputBranch(env)]

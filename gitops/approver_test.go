@@ -13,7 +13,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// The commit that brought an approval is found along first parents, whatever was committed after it; what the branch
+// The commit that brought an approval is found along first parents, whatever was committed after it. What the branch
 // had before it was rewritten approves nothing.
 func TestApprovalIn(t *testing.T) {
 	const dir, ada, bob, bot = "deploy/shop/x", "Ada <ada@example.com>", "Bob <bob@example.com>", "rampart <rampart@example.com>"

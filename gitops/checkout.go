@@ -93,8 +93,8 @@ func beside(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// resolve finds the commit that a revision names: a branch, a remote's branch such as origin/main, a tag, HEAD, or the
-// whole hash of a commit.
+// resolve finds the commit that a revision names. That is a branch, a remote's branch such as origin/main, a tag, HEAD,
+// or the whole hash of a commit.
 func (c *Clone) resolve(revision string) (plumbing.Hash, error) {
 	hash := plumbing.NewHash(revision)
 	if !plumbing.IsHash(revision) {

@@ -26,8 +26,8 @@ func (c *Clone) Root() string { return c.root }
 // Prefix is the folder that is read, below Root, with slashes; "." for all of it.
 func (c *Clone) Prefix() string { return path.Clean(c.prefix) }
 
-// Remote is the name of the remote that the clone is of: origin, or the only one; "" where there is none, and in a bare
-// repository.
+// Remote is the name of the remote that the clone is of. It is origin, or the only one; "" where there is none, and in
+// a bare repository.
 func (c *Clone) Remote() (string, error) {
 	if c.root == c.dir && isGitDir(c.root) {
 		return "", nil

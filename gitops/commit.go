@@ -32,9 +32,9 @@ func branchMoved(branch string, err error) error {
 	return &meant{fmt.Errorf("branch %s moved: %w", branch, err), rollout.ErrMoved}
 }
 
-// Commit pushes one commit on top of Base, or one for each part, and gives the hash of the last; "" if the changes
-// change nothing. Nothing is forced, merged or rebased. Errors: rollout.ErrMoved when the branch is not at Base any
-// more; rollout.ErrProtected; *rollout.UnwritableError; *git.RejectedError, *git.UnknownOutcomeError and
+// Commit pushes one commit on top of Base, or one for each part, and gives the hash of the last. It is "" if the
+// changes change nothing. Nothing is forced, merged or rebased. Errors: rollout.ErrMoved when the branch is not at Base
+// any more; rollout.ErrProtected; *rollout.UnwritableError; *git.RejectedError, *git.UnknownOutcomeError and
 // *git.AccessError as Push has them.
 func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, error) {
 	branch := r.outputBranch(req.Environment)

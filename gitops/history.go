@@ -24,7 +24,7 @@ type Touch struct {
 }
 
 // Touched is what Touches finds, and the commit where history ends although it has parents, because the repository is
-// shallow; nil: it does not end before what was asked for.
+// shallow. nil: it does not end before what was asked for.
 type Touched struct {
 	Touches []Touch
 	Cut     *Tip

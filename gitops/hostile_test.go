@@ -217,7 +217,7 @@ func TestHostileTrees(t *testing.T) {
 	}
 }
 
-// requireReadable: an environment has these worker deployments; nil: it cannot be read, and is as it was in the commit
+// requireReadable: an environment has these worker deployments. nil: it cannot be read, and is as it was in the commit
 // before, or at least its specs are.
 func requireReadable(t *testing.T, e rollout.EnvironmentWorld, deployments []string, inRecords bool) {
 	t.Helper()

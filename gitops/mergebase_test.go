@@ -142,8 +142,8 @@ func readMerge(t *testing.T, repo *gittest.Repo, head string) *Merge {
 	return m
 }
 
-// What a change brings is bounded like everything that is read: a file, a tree of too many files, a folder that is too
-// large, names that lead elsewhere, links. What else it changes is read.
+// What a change brings is bounded like everything that is read. That holds for a file, a tree of too many files, a
+// folder that is too large, names that lead elsewhere, links. What else it changes is read.
 func TestReadMergeOfAHostileChange(t *testing.T) {
 	testneed.Plain(t)
 	repo := mergeRepo(t)

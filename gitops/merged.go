@@ -13,7 +13,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/tree"
 )
 
-// mergedTree is what merging a change makes of its base, file by file: a file that only one side changed since they
+// mergedTree is what merging a change makes of its base, file by file. A file that only one side changed since they
 // went apart is that side's; one that both changed is the change's, and a conflict, since contents are not merged.
 //
 // A folder that both sides changed has no hash of its own, but a name that stands for the three that it is made of.

@@ -174,8 +174,8 @@ func in(t tree.Tree) func(v1alpha1.Environment) (tree.Tree, string, error) {
 	return func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "", nil }
 }
 
-// Names that git never makes do not count: an entry with one is read by neither the bot nor the preview, leads
-// nowhere, and is reported. Modes are what they are to git.
+// Names that git never makes do not count. An entry with one is read by neither the bot nor the preview, leads nowhere,
+// and is reported. Modes are what they are to git.
 func TestHostileNames(t *testing.T) {
 	const judges = "package rampart.rollout\n"
 	evil := func(r *gittest.Repo) string { return blobOf(r, judges+"# evil\n") }

@@ -139,8 +139,8 @@ spec:
 	}
 }
 
-// Content that went away and came back between two readings is of the commit that brought it back; also where the
-// history was written anew, or a merge has what was read last on its side.
+// Content that went away and came back between two readings is of the commit that brought it back. So it is also where
+// the history was written anew, or a merge has what was read last on its side.
 func TestOriginsOfWhatCameBack(t *testing.T) {
 	const file = "workers/a.yaml"
 	r := gittest.NewBareRepo(t)

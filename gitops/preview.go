@@ -24,17 +24,17 @@ type MergeQuery struct{ Dir, Base, Head string }
 // Merge is what merging a change would make of its base. It is read from the objects of a clone alone: no work tree, no
 // network.
 type Merge struct {
-	// Base and Head are the commits that were named, Fork the one that they have in common: what changed is what is
+	// Base and Head are the commits that were named, Fork the one that they have in common. What changed is what is
 	// between Fork and Head.
 	Base, Head, Fork Tip
-	// Before is the base as it is; After the base with the change, judged by the base: its rampart.yaml, policies, data
-	// and waivers, and with its records; Own the same judged by what the change makes of all that, which is in force
-	// once it is merged.
+	// Before is the base as it is, and After the base with the change, judged by the base. That means its rampart.yaml,
+	// policies, data and waivers, and with its records. Own is the same judged by what the change makes of all that,
+	// which is in force once it is merged.
 	Before, After, Own rollout.World
 	// Conflicts are files that the base changed since, too. They are the change's here.
 	Conflicts []string
-	// Written are files below the outputs of the base that the change touches, which are the bot's to write; the first
-	// of them, and how many there are. Records are the base's all the same.
+	// Written are files below the outputs of the base that the change touches, which are the bot's to write. It has the
+	// first of them, and how many there are. Records are the base's all the same.
 	Written      []string
 	WrittenCount int
 	// Absent are the branches of outputs that the clone does not have: nothing is known of what the bot wrote there.

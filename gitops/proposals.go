@@ -185,7 +185,7 @@ func trailer(message, key string) string {
 	return ""
 }
 
-// Propose brings a proposal's branch up to date, and gives its tip; was is the branch as it is, its zero value where
+// Propose brings a proposal's branch up to date, and gives its tip. was is the branch as it is, its zero value where
 // there is none. It writes only where something is another: what is proposed, the record that it was made from, or what
 // the branch holds, whatever its commit says of itself. Errors: rollout.ErrMoved when the branch is not what it was;
 // those of Commit.

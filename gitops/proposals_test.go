@@ -111,8 +111,8 @@ func restarted(t *testing.T, repo *Repository) *Repository {
 	return again
 }
 
-// forged puts a commit on a proposal's branch that says that it is the bot's: a tree on a parent, with the seal that
-// anybody can make.
+// forged puts a commit on a proposal's branch that says that it is the bot's. It is a tree on a parent, with the seal
+// that anybody can make.
 func forged(r *gittest.Repo, branch, id, parent, tree string) {
 	text := "rampart(default): ask for v1\n\n" + trailerProposal + id + "\n" + trailerSeal + seal(id, plumbing.NewHash(tree), plumbing.NewHash(parent)) + "\n"
 	r.Git("update-ref", "refs/heads/"+branch, r.Git("commit-tree", "-p", parent, "-m", text, tree))
@@ -123,8 +123,8 @@ func treeWith(r *gittest.Repo, commit string, files map[string]string) string {
 	return r.Git("rev-parse", r.Commit(gittest.Commit{Branch: "scratch", Parent: commit, Write: files})+"^{tree}")
 }
 
-// Whatever a commit says of itself: what does not hold what is proposed, on a commit of the output's branch, is written
-// over, by the bot that made the one before and by one that was started since. What does is left as it is.
+// Whatever a commit says of itself, what does not hold what is proposed, on a commit of the output's branch, is written
+// over. That is done by the bot that made the one before and by one that was started since. What does is left as it is.
 func TestProposalThatIsForged(t *testing.T) {
 	evil := map[string]string{"rampart.yaml": "policies: []\n"}
 	for name, c := range map[string]struct {
@@ -214,8 +214,8 @@ func TestProposalStaysBesideATrifle(t *testing.T) {
 	}
 }
 
-// What was checked once is not made again to be compared: not while its tip, its record and the branch that it goes to
-// are the same.
+// What was checked once is not made again to be compared. That holds while its tip, its record and the branch that it
+// goes to are the same.
 func TestProposalIsCheckedOnce(t *testing.T) {
 	r, repo, make := proposing(t)
 	p := make("one", "v1")

@@ -24,8 +24,8 @@ func (r *Repository) recent(ctx context.Context, tip git.Tip, here bool,
 	return r.mirror.Recent(ctx, tip, git.Recency{Most: index.RecentCommits, Here: here}, visit)
 }
 
-// recordAt are the records in the routing.yaml of a folder as a commit has it: none where that is the one whose hash is
-// in seen, which is that of the last one after. whole says that it holds one document, without errors.
+// recordAt are the records in the routing.yaml of a folder as a commit has it. There are none where that is the one
+// whose hash is in seen, which is that of the last one after. whole says that it holds one document, without errors.
 func (r *Repository) recordAt(ctx context.Context, c git.CommitInfo, dir string,
 	seen *string) (all []*v1alpha1.Routing, whole bool, err error) {
 	file := path.Join(dir, layout.Routing)

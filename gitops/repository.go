@@ -108,7 +108,7 @@ type reading struct {
 	buildAgain time.Time
 }
 
-// buildPause is after how long a folder that took too much is built again although its files are the same: the machine
+// buildPause is after how long a folder that took too much is built again although its files are the same. The machine
 // may have been busy.
 const buildPause = 5 * time.Minute
 

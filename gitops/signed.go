@@ -9,7 +9,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// besideOf are the files beside a spec, and those that it was made of, whose origins are asked for: those of
+// besideOf are the files beside a spec, and those that it was made of, whose origins are asked for. These are those of
 // signatures, where the bot trusts signers.
 func (r *Repository) besideOf(s rollout.Snapshot) []git.Wanted {
 	if r.cfg.Signers == nil {

@@ -13,9 +13,9 @@ import (
 // remembers it.
 const searchPause = 10 * time.Minute
 
-// earlier visits the trees of the commits before a tip, the newest first, until visit says false: those of its history,
-// then those that the branch had before it was rewritten, as far as the mirror has them. A tree may come twice. False:
-// the search was cut short, and is made again after searchPause.
+// earlier visits the trees of the commits before a tip, the newest first, until visit says false. They are those of its
+// history, then those that the branch had before it was rewritten, as far as the mirror has them. A tree may come
+// twice. False: the search was cut short, and is made again after searchPause.
 func (r *Repository) earlier(ctx context.Context, tip git.Tip, visit func(tree.Tree) (more bool)) (whole bool) {
 	bounded, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()

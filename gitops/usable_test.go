@@ -60,7 +60,8 @@ func sayUsable(w rollout.World) []string {
 }
 
 // Whatever is wrong with rampart.yaml, each environment is as it could be used last, and those that nothing is wrong
-// with are as they are: to a bot that runs, to one that starts with its cache, and to one that starts with nothing.
+// with are as they are. So it is to a bot that runs, to one that starts with its cache, and to one that starts with
+// nothing.
 func TestLastUsableConfiguration(t *testing.T) {
 	const aIsOK, aAsBefore, bAsBefore = "a deploy/a ok", "a deploy/a as before", "b deploy/b as before"
 	for name, c := range map[string]struct {

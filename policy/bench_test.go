@@ -55,10 +55,10 @@ func BenchmarkPlainEval(b *testing.B) {
 	}
 }
 
-// BenchmarkBesidePlain does both in turn on one core, and gives the median of each and of their ratio: what judging
-// takes beside what OPA takes for it, for one action (the spec and a ramp), for a proposal (the spec and four actions),
-// and for one question to each package, with ten rules of a repository. A rollout's spec is the same in all its cycles
-// but the first: another spec each time is what that one takes.
+// BenchmarkBesidePlain does both in turn on one core, and gives the median of each and of their ratio. That is what
+// judging takes beside what OPA takes for it, for one action (the spec and a ramp), for a proposal (the spec and four
+// actions), and for one question to each package, with ten rules of a repository. A rollout's spec is the same in all
+// its cycles but the first: another spec each time is what that one takes.
 func BenchmarkBesidePlain(b *testing.B) {
 	one, four := proposal(ramp()), proposal()
 	zero := int32(0)

@@ -22,7 +22,7 @@ func podsPolicy(t *testing.T) string {
 	return "package rampart.rollout\n\nimport data.rampart.facts\n" + text
 }
 
-// A rule about pods holds while they are not ready, and while they are not known, whatever the reason; it is asked
+// A rule about pods holds while they are not ready, and while they are not known, whatever the reason. It is asked
 // about what is known only.
 func TestPodsOfTheCluster(t *testing.T) {
 	e := of(podsPolicy(t))

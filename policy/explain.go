@@ -122,8 +122,8 @@ func (x *explainer) book(b *rulebook, floor bool) []rollout.RuleExplanation {
 	return out
 }
 
-// watch evaluates a rule set under the watcher: remembering nothing, so that each clause is seen to the end; where that
-// takes too long, remembering as always.
+// watch evaluates a rule set under the watcher. It remembers nothing, so that each clause is seen to the end; where
+// that takes too long, it remembers as always.
 func (x *explainer) watch(b *rulebook, w *explain.Watcher, q query) {
 	bounds := x.engine.bounds
 	bounds.Timeout, bounds.Steps = explainFactor*bounds.Timeout, explainFactor*bounds.Steps

@@ -105,7 +105,7 @@ func treeText(r rollout.RuleExplanation) string {
 
 const freezeTuesdays = `rampart: {config: {rollout: {freeze: {windows: [{name: weekend, days: [Sat, Sun]}, {name: tuesday, days: [Tue]}]}}}}`
 
-// A rule that fired shows what was true; a rule that did not shows the line that decided, in a helper too, and what it
+// A rule that fired shows what was true. A rule that did not shows the line that decided, in a helper too, and what it
 // saw there.
 func TestExplainRules(t *testing.T) {
 	x := explained(t, Config{Data: []parse.DataFile{{Path: "data.yaml", Content: freezeTuesdays}}}, "Ramp/v3@50%")

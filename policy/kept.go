@@ -54,8 +54,8 @@ func (k *keptSpecs) keep(d *Document, found []rollout.Finding) {
 	k.of.Add(keptName{d.environment, d.deployment}, keptSpec{d.subject, found})
 }
 
-// timeless reports whether no rule of a package, nor any that those lean on, looks at the time: at input.now, at the
-// whole input, or at a builtin that answers otherwise another time.
+// timeless reports whether no rule of a package, nor any that those lean on, looks at the time. That is at input.now,
+// at the whole input, or at a builtin that answers otherwise another time.
 func timeless(c *ast.Compiler, pkg string) bool {
 	return !anyBehind(c, c.GetRulesWithPrefix(ast.MustParseRef("data."+pkg)), looksAtTime)
 }

@@ -83,8 +83,8 @@ func ruleLooksAt(r *ast.Rule, part string) bool {
 	return found
 }
 
-// visitRefs tells of each reference in a module or a rule: of the input as a whole, and of all others, with the part
-// that one of the input names.
+// visitRefs tells of each reference in a module or a rule. It tells of the input as a whole, and of all others, with
+// the part that one of the input names.
 func visitRefs(in any, whole func(), ref func(r ast.Ref, part string, ofInput bool)) {
 	var visitor *ast.GenericVisitor
 	visitor = ast.NewGenericVisitor(func(x any) bool {

@@ -10,8 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
-// What was masked is noticed where a policy reads it: directly, by a variable, in a helper, in text made of it; and not
-// where it does not.
+// What was masked is noticed where a policy reads it. That is directly, by a variable, in a helper, in text made of it;
+// and not where it does not.
 func TestMasks(t *testing.T) {
 	testneed.Plain(t)
 	d, err := NewDocument(snapshot(t), proposal())

@@ -86,10 +86,10 @@ type testRun struct {
 	filter string
 }
 
-// RunTests runs tests in the modules: the rules named test_… whose name with its package, as a TestResult has them
-// (rampart.rollout_test.test_frozen), an expression matches; nil: all. They run over the library and the data of cfg,
-// with the same capabilities as Judge; those of the floor apart, over what the floor's modules see. Errors of builtins
-// fail a test. A test that fails is run once more to see which expression it was.
+// RunTests runs tests in the modules. They are the rules named test_… whose name with its package, as a TestResult has
+// them (rampart.rollout_test.test_frozen), an expression matches; nil: all. They run over the library and the data of
+// cfg, with the same capabilities as Judge; those of the floor apart, over what the floor's modules see. Errors of
+// builtins fail a test. A test that fails is run once more to see which expression it was.
 func RunTests(ctx context.Context, cfg Config, names *regexp.Regexp) TestReport {
 	var report TestReport
 	e := Compile(cfg)

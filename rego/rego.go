@@ -1,5 +1,5 @@
-// Package rego holds the default policies, embedded: the Rego library, its tests, its default parameters, the schema
-// of those parameters and the schema of the input.
+// Package rego holds the default policies, embedded. These are the Rego library, its tests, its default parameters, the
+// schema of those parameters and the schema of the input.
 //
 // The modules of the four packages that are asked for verdicts (rampart.spec, rampart.rollout, rampart.drift,
 // rampart.sunset) hold contract rules only, so that a repository's modules can add rules to the same packages without

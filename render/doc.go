@@ -1,5 +1,5 @@
-// Package render turns a Plan into the files it leads to: the versioned Deployments of a worker deployment, its
-// routing, its status, and the kustomization.yaml files that list what is applied.
+// Package render turns a Plan into the files it leads to. These are the versioned Deployments of a worker deployment,
+// its routing, its status, and the kustomization.yaml files that list what is applied.
 //
 // It is pure: values in, values out, safe for concurrent use, and nothing that was handed in is changed. The same input
 // gives the same bytes on every machine: keys are sorted, and no clock, host or version of the tool is in a file.

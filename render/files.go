@@ -18,9 +18,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Files gives the changes that a plan makes to what is in Git, sorted by path: a change for each file whose content is
-// not what the record has, and none for any other. Paths are from the repository's root and always below plan.Dir. A
-// plan without a record writes nothing.
+// Files gives the changes that a plan makes to what is in Git, sorted by path. There is a change for each file whose
+// content is not what the record has, and none for any other. Paths are from the repository's root and always below
+// plan.Dir. A plan without a record writes nothing.
 //
 // The errors are those of a plan that does not fit its record (a write for a version that is not recorded, a build ID
 // that cannot be a file name, a manifest to edit that is not there) and of manifests that someone made unreadable.

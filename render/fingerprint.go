@@ -10,9 +10,9 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/layout"
 )
 
-// Fingerprint is what a file says that is worth another commit while one waits for its merge: all of it, but for a
-// status.yaml what makes its status a new one, and for a routing.yaml all but the bot's own times. Two files of the
-// same name and fingerprint differ in when they were made.
+// Fingerprint is what a file says that is worth another commit while one waits for its merge. That is all of it, but
+// for a status.yaml what makes its status a new one, and for a routing.yaml all but the bot's own times. Two files of
+// the same name and fingerprint differ in when they were made.
 func Fingerprint(file, data string) string {
 	switch path.Base(file) {
 	case layout.Routing:

@@ -117,8 +117,8 @@ func routed(r *v1alpha1.RoutingSpec, buildID string) bool {
 		r.Target != nil && buildID == r.Target.BuildID
 }
 
-// content is a file of a version as it is after the changes so far; false where it is not as the bot wrote it, or not
-// known.
+// content is a file of a version as it is after the changes so far. It is false where it is not as the bot wrote it, or
+// not known.
 func (f *filer) content(v v1alpha1.RecordedVersion, name string) (string, bool) {
 	file := layout.VersionFile(v.BuildID, name)
 	if c, changed := f.changes[file]; changed {

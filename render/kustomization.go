@@ -34,8 +34,8 @@ func Root(env v1alpha1.Environment, dirs []string) (rollout.FileChange, error) {
 	return rollout.FileChange{Path: path.Join(env.Output.Path, layout.Kustomization), Data: data}, nil
 }
 
-// writeKustomization lists what is applied: the status, the recorded files of each version that are there, and the
-// files of versions that the record does not know, because a lost record must not take workers away.
+// writeKustomization lists what is applied. That is the status, the recorded files of each version that are there, and
+// the files of versions that the record does not know, because a lost record must not take workers away.
 func (f *filer) writeKustomization() error {
 	var resources []string
 	if f.plan.Environment.Status != v1alpha1.StatusOff && f.exists(layout.Status) {

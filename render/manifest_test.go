@@ -148,8 +148,8 @@ func TestReconnectOlderEra(t *testing.T) {
 	require.Equal(t, block, names[1])
 }
 
-// TestReconnectKeepsAnotherVolume: a version that an earlier release rendered, or that was taken over, may have a
-// volume of its own under the name of the connection's. It stays; only a connection that needs the name is refused.
+// TestReconnectKeepsAnotherVolume: a version may have a volume of its own under the name of the connection's. An
+// earlier release rendered it, or it was taken over. It stays; only a connection that needs the name is refused.
 func TestReconnectKeepsAnotherVolume(t *testing.T) {
 	for name, volume := range map[string]string{
 		"config map": "{configMap: {name: own}}", "Secret": "{secret: {secretName: own}}",

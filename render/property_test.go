@@ -165,7 +165,7 @@ func TestEditAndBack(t *testing.T) {
 	})
 }
 
-// TestReconnectIsRender goes through all pairs of connections: an edited manifest is what a render with the new
+// TestReconnectIsRender goes through all pairs of connections. An edited manifest is what a render with the new
 // connection would have given, so nothing of the old one stays and nothing of the new one is missing.
 func TestReconnectIsRender(t *testing.T) {
 	ends := []v1alpha1.ConnectionSpec{

@@ -10,7 +10,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Proposed makes of a routing.yaml one in which people approve what they are asked: it asks for another routing, or has
+// Proposed makes of a routing.yaml one in which people approve what they are asked. It asks for another routing, or has
 // a stage of an evacuation approved, and differs in nothing else. It is not sealed: a seal is a line that changes with
 // every other, so that two changes of the record would be in each other's way when they are merged. It is an error if
 // the file holds no record, or none of that stage that waits.
@@ -41,8 +41,8 @@ func SameProposal(was, is []byte) bool {
 	return bytes.Equal(reviewedNowhere(was), reviewedNowhere(is))
 }
 
-// reviewedNowhere is a routing.yaml without the addresses of pull requests, and without the seal over them; as it is,
-// if it holds no record, or one that is written another way than by the bot.
+// reviewedNowhere is a routing.yaml without the addresses of pull requests, and without the seal over them. It stays as
+// it is, if it holds no record, or one that is written another way than by the bot.
 func reviewedNowhere(routing []byte) []byte {
 	r, err := record(routing)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// number covers integers and floats of YAML 1.1 and 1.2 with their underscores taken out: binary, octal,
+	// number covers integers and floats of YAML 1.1 and 1.2 with their underscores taken out. These are binary, octal,
 	// hexadecimal, base 60, exponents, and what YAML 1.1's own pattern allows beyond that (1.2.3 is a float to it).
 	number = regexp.MustCompile(
 		`^[-+]?(0([bBoO][-+]?)?[0-7]+|0[xX][0-9a-fA-F]+|[0-9]+(:[0-9]+)+(\.[0-9]*)?|[0-9.]*([eE][-+]?[0-9]+)?)$`)
@@ -68,7 +68,7 @@ func (e *encoder) literal(s string, indent int) {
 	}
 }
 
-// literalSafe reports whether s is a text of several lines that every reader gets back from a literal block: it does
+// literalSafe reports whether s is a text of several lines that every reader gets back from a literal block. It does
 // not begin with white space (which would set the indentation) nor end in an empty line, and no line ends in white
 // space.
 func literalSafe(s string) bool {

@@ -197,7 +197,7 @@ func keepTransitionTimes(now, before []v1alpha1.Condition) []v1alpha1.Condition 
 }
 
 // decidedSince is the decision of a status with the time from which on it is the same, for the same reason of the
-// conditions: that of the status before, or now.
+// conditions. That time is that of the status before, or now.
 func decidedSince(before, now *v1alpha1.WorkerDeploymentStatus) *v1alpha1.Decision {
 	if now.Decision == nil || len(now.Conditions) == 0 {
 		return now.Decision

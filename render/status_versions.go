@@ -14,9 +14,9 @@ import (
 var stages = []rollout.VersionStatus{rollout.StatusNotRegistered, rollout.StatusCreated, rollout.StatusInactive,
 	rollout.StatusRamping, rollout.StatusCurrent, rollout.StatusDraining, rollout.StatusDrained, rollout.StatusGone}
 
-// versionsMoved reports whether a version came to a later stage than the status before has it: once for each stage,
-// so that a state which comes and goes makes no commit of each time. One whose state was not known is told of again
-// once it drains, or has drained. So is one that was left behind, which it was not before.
+// versionsMoved reports whether a version came to a later stage than the status before has it. It is said once for each
+// stage, so that a state which comes and goes makes no commit of each time. One whose state was not known is told of
+// again once it drains, or has drained. So is one that was left behind, which it was not before.
 func versionsMoved(before, now *v1alpha1.WorkerDeploymentStatus) bool {
 	was := statesOf(before)
 	for id, is := range statesOf(now) {
@@ -42,7 +42,7 @@ func newlyLeft(before, now *v1alpha1.WorkerDeploymentStatus) []v1alpha1.LeftBehi
 }
 
 // StatesTold is what a status tells of states alone, where all that is new in it is that versions came to a later
-// stage: such as "v1 is draining", in the order of their build IDs. Nil: there is more to it, or less.
+// stage. An example is "v1 is draining", in the order of their build IDs. Nil: there is more to it, or less.
 func StatesTold(before, now *v1alpha1.WorkerDeploymentStatus) []string {
 	if before == nil || now == nil || TransitionKey(before) != TransitionKey(now) || !versionsMoved(before, now) {
 		return nil

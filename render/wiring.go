@@ -9,7 +9,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// The environment variables of pods, which the SDKs' environment configuration reads; those after the blank line are
+// The environment variables of pods, which the SDKs' environment configuration reads. Those after the blank line are
 // the names that the same values had in earlier eras. An API key gets no TEMPORAL_TLS beside it: with a key the SDKs
 // use TLS unless told otherwise, and the in-cluster controller sets none.
 const (
@@ -101,7 +101,7 @@ func (w wiring) wire(template map[string]any) error {
 	return w.apply(template, func([]any) int { return -1 })
 }
 
-// rewire brings a rendered template to another connection, whatever it had before: what the old one demanded goes, what
+// rewire brings a rendered template to another connection, whatever it had before. What the old one demanded goes, what
 // the new one demands comes, and everything else stays.
 func (w wiring) rewire(template map[string]any) error {
 	return w.apply(template, blockStart)
@@ -236,8 +236,8 @@ func (w wiring) setVolumes(pod map[string]any, had []string) error {
 	return nil
 }
 
-// blockStart finds where the variables that were put in begin: at the last address, because what a user set of that
-// name comes before; in manifests of earlier eras at the old name of the address. -1: there are none.
+// blockStart finds where the variables that were put in begin. It is at the last address, because what a user set of
+// that name comes before; in manifests of earlier eras at the old name of the address. -1: there are none.
 func blockStart(env []any) int {
 	for i := range slices.Backward(env) {
 		if named(env[i], envAddress) {

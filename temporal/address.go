@@ -80,7 +80,7 @@ type resolved struct {
 	source string
 }
 
-// resolve finds the address for a connection: the override; else what the configuration has for the connection's
+// resolve finds the address for a connection. It is the override; else what the configuration has for the connection's
 // namespace/name; else what it has for the connection's host:port; else the connection's own host:port, without
 // credentials, over TLS if the connection says that its pods use TLS.
 //

@@ -164,7 +164,7 @@ func (p *Pool) startBatch(ctx context.Context, on rollout.Subject, start rollout
 	return err
 }
 
-// movesOnce reports, as an error, a server that does not know one-time overrides: it would not see the field, and take
+// movesOnce reports, as an error, a server that does not know one-time overrides. It would not see the field, and take
 // the override for an empty one.
 func (s *session) movesOnce(ctx context.Context) error {
 	version, err := s.askVersion(ctx)

@@ -15,9 +15,9 @@ import (
 const (
 	// callTimeout bounds every change but the marks.
 	callTimeout = 10 * time.Second
-	// readTimeout bounds a read, and readTries how often one without an answer is tried: a describe of a worker
-	// deployment is a query of a workflow, which now and then gets lost, or is refused, when the workflow is busy
-	// with a change, and the next is not.
+	// readTimeout bounds a read, and readTries how often one without an answer is tried. A describe of a worker
+	// deployment is a query of a workflow, which now and then gets lost, or is refused, when the workflow is busy with
+	// a change, and the next is not.
 	readTimeout = 4 * time.Second
 	readTries   = 3
 	// busyPause is the first pause before a call is made again that the server was too busy for. Pauses double, up to

@@ -86,8 +86,8 @@ func (o *observer) countOpen(ctx context.Context) {
 	}
 }
 
-// countInUse counts what uses the listed versions that were asked for: workflows that are not known to be closed,
-// whatever their behavior, or were started at or after a time.
+// countInUse counts what uses the listed versions that were asked for. These are workflows that are not known to be
+// closed, whatever their behavior, or were started at or after a time.
 func (o *observer) countInUse(ctx context.Context) {
 	for _, build := range o.ask.InUse {
 		if v := o.obs.Version(build); v != nil {

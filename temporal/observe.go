@@ -141,8 +141,8 @@ func version(deployment, build string) *deploymentpb.WorkerDeploymentVersion {
 const uncheckedDrainage = 10 * time.Minute
 
 // describeVersions reads the queues and the mark of every listed version whose queues were asked for, or are needed for
-// something else that was: the stuck workflows, the gates. It reads the drainage of versions whose summary is not
-// believed, too.
+// something else that was. That is the stuck workflows, the gates. It reads the drainage of versions whose summary is
+// not believed, too.
 func (o *observer) describeVersions(ctx context.Context) {
 	builds := slices.Clone(o.ask.Queues)
 	for _, v := range o.obs.Versions {

@@ -8,9 +8,9 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
-// TakesSecrets says why no Secret may be sent by a connection, nil if one may: only to an address that the bot's own
-// configuration names, and over TLS unless that is this machine. Otherwise a person who may push a connection could
-// have it sent anywhere.
+// TakesSecrets says why no Secret may be sent by a connection, nil if one may. One may be sent only to an address that
+// the bot's own configuration names, and over TLS unless that is this machine. Otherwise a person who may push a
+// connection could have it sent anywhere.
 func (p *Pool) TakesSecrets(conn v1alpha1.Connection) error {
 	r, err := p.cfg.resolve(conn)
 	if err != nil {

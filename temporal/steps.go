@@ -38,8 +38,9 @@ func lowering(call rollout.RoutingCall, actual rollout.RoutingConfig) ([]rollout
 	return out, nil
 }
 
-// lowers reports whether a step takes traffic from the build it was decided against: the ramp that is cleared is still
-// that build's, the version that is replaced is still the current one, the ramp that is cut is still higher.
+// lowers reports whether a step takes traffic from the build it was decided against. So it is while the ramp that is
+// cleared is still that build's, the version that is replaced is still the current one, the ramp that is cut is still
+// higher.
 func lowers(step rollout.RoutingStep, basis, at rollout.RoutingConfig) bool {
 	switch step.Kind {
 	case rollout.ClearRamp:

@@ -99,8 +99,8 @@ func TestLowering(t *testing.T) {
 	}
 }
 
-// Whatever the routing became meanwhile: the build that a reset or a rollback was decided against never gets more, and
-// no build gets anything but the one that the call, or the routing as it is, gives the rest to.
+// Whatever the routing became meanwhile, two things hold. The build that a reset or a rollback was decided against
+// never gets more, and no build gets anything but the one that the call, or the routing as it is, gives the rest to.
 func TestLoweringNeverRaises(t *testing.T) {
 	builds := rapid.SampledFrom([]string{"", "v1", "v2", "v3"})
 	routings := rapid.Custom(func(t *rapid.T) rollout.RoutingConfig {

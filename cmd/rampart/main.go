@@ -1,4 +1,4 @@
-// Command rampart rolls out Temporal workers through Git: `rampart run` is the bot, the other commands check specs,
+// Command rampart rolls out Temporal workers through Git. `rampart run` is the bot, the other commands check specs,
 // show what the bot would do, and read what it wrote.
 //
 // This package puts the tree of commands together, and is the process that builds folders of specs, or evaluates

@@ -51,7 +51,7 @@ func ran(t *testing.T, a *cmdutil.App, code int, args ...string) report.Backtest
 	return b
 }
 
-// The same policies say the same; a freeze on the day of the decision is stricter, whatever day it is today; taking it
+// The same policies say the same; a freeze on the day of the decision is stricter, whatever day it is today. Taking it
 // away is looser.
 func TestBacktest(t *testing.T) {
 	a, free := backtested(t, nil)

@@ -118,7 +118,7 @@ func FuzzGitea(f *testing.F)  { onGitea.fuzz(f) }
 // mostQuestions is how many requests one call may take at most: its pages, and what it asks beside them.
 const mostQuestions = 250
 
-// fuzz lets a forge answer anything, one body after the other and then from the first again: reading pull requests ends
+// fuzz lets a forge answer anything, one body after the other and then from the first again. Reading pull requests ends
 // with an error or with what a caller can rely on, after so many requests at most. A line of "---" separates the
 // bodies. Where a library panics, forge.Contained makes an error of it.
 func (a adapter) fuzz(f *testing.F) {

@@ -115,7 +115,7 @@ func Later(err error) bool {
 	return errors.As(err, &away) || errors.As(err, &limit)
 }
 
-// NotReadyError says that a pull request may not be merged yet, or not so: checks or approvals are missing, it is a
+// NotReadyError says that a pull request may not be merged yet, or not so. Checks or approvals are missing, it is a
 // draft, it has conflicts, or its method is not allowed.
 type NotReadyError struct {
 	Number int64

@@ -135,8 +135,8 @@ func standing(ctx context.Context, f Forge, head, base string) (PullRequest, err
 	return open[len(open)-1], nil
 }
 
-// existing tells what to make of a pull request that a forge did not open because there is one: that one and an
-// *ExistsError; or what the forge said, if it is gone by now.
+// existing tells what to make of a pull request that a forge did not open because there is one. It gives that one and
+// an *ExistsError; or what the forge said, if it is gone by now.
 func existing(ctx context.Context, f Forge, o Opening, said error) (PullRequest, error) {
 	pr, err := standing(ctx, f, o.Head, o.Base)
 	switch {
@@ -148,8 +148,8 @@ func existing(ctx context.Context, f Forge, o Opening, said error) (PullRequest,
 	return pr, &ExistsError{PullRequest: pr}
 }
 
-// once is for a pull request that was just opened: forges look for another one before they open one, and two
-// may look at the same moment. If there is an older one, this one is closed again, and the older one returned with an
+// once is for a pull request that was just opened. Forges look for another one before they open one, and two may look
+// at the same moment. If there is an older one, this one is closed again, and the older one returned with an
 // *ExistsError.
 func once(ctx context.Context, f Forge, pr PullRequest) (PullRequest, error) {
 	first, err := standing(ctx, f, pr.Head, pr.Base)

@@ -16,9 +16,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// briefs say that a Reader keeps files and records that were decoded once in brief, with the folders that they are in:
-// enough to say which worker deployments there are and whether anything about them moved, without what they say.
-// Nothing in a brief depends on any other file, or on how the bot is configured.
+// briefs say that a Reader keeps files and records that were decoded once in brief, with the folders that they are in.
+// That is enough to say which worker deployments there are and whether anything about them moved, without what they
+// say. Nothing in a brief depends on any other file, or on how the bot is configured.
 type briefs struct {
 	// specs and records are what an earlier run knew, by path and hash, until it is come by in the first read.
 	specs   map[fileKey]specBrief

@@ -346,7 +346,7 @@ func (e *environment) whole(d deploymentAt) (rollout.Snapshot, error) {
 	return s, err
 }
 
-// lastSpec takes the spec of a worker deployment that is retired from its status once its own file is gone: what is
+// lastSpec takes the spec of a worker deployment that is retired from its status once its own file is gone. What is
 // left of it has to be found and ended.
 func (e *environment) lastSpec(s *rollout.Snapshot) {
 	routing, last := s.Record.Routing, s.Record.Status
@@ -361,8 +361,8 @@ func (e *environment) lastSpec(s *rollout.Snapshot) {
 	s.Connection, s.ConnectionPath = connection.Connection, connection.path
 }
 
-// lastConnection is by which Temporal is asked while the spec cannot be used, or asks for another Temporal namespace:
-// the one that the last good spec had, as it is now.
+// lastConnection is by which Temporal is asked while the spec cannot be used, or asks for another Temporal namespace.
+// It is the one that the last good spec had, as it is now.
 func (e *environment) lastConnection(s *rollout.Snapshot, r *recordAt) {
 	if r.Routing == nil {
 		return
@@ -398,8 +398,8 @@ func others(rollouts []rollout.InProgress, n rollout.Name) []rollout.InProgress 
 	return slices.Concat(rollouts[:i], rollouts[i+1:])
 }
 
-// takenNames are the Kubernetes Deployments of worker deployments whose versions' names could be the same as ours: of
-// those whose name begins with ours and a hyphen, or the other way round. records are sorted by name.
+// takenNames are the Kubernetes Deployments of worker deployments whose versions' names could be the same as ours.
+// These are those whose name begins with ours and a hyphen, or the other way round. records are sorted by name.
 func takenNames(n rollout.Name, records []*recordAt) []string {
 	var taken []string
 	find := func(n rollout.Name) (int, bool) {

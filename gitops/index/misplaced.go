@@ -9,8 +9,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/layout"
 )
 
-// misplaced reports objects that a person put into an output, where the bot does not look for them: in a file that
-// is not the bot's own.
+// misplaced reports objects that a person put into an output, where the bot does not look for them. They are in a file
+// that is not the bot's own.
 func (e *environment) misplaced(file, hash string) error {
 	if ext := path.Ext(file); ext != ".yaml" && ext != ".yml" && ext != ".json" ||
 		slices.Contains(layout.OfRecord(), path.Base(file)) {

@@ -102,7 +102,7 @@ func (e *environment) filesBelow(dir fileKey, below string, left *tree.Budget, o
 	return out
 }
 
-// looksInto says whether a file of a record is read: of what the bot wrote for the cluster a survey has to know no more
+// looksInto says whether a file of a record is read. Of what the bot wrote for the cluster a survey has to know no more
 // than whether it is what it was.
 func (e *environment) looksInto(name, hash string) bool {
 	return e.briefs == nil || hash == "" || name == layout.Routing || name == layout.Status

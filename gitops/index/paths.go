@@ -6,7 +6,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
-// recordable is what a file holds, without the objects of one at a path that no record can name: a record says where a
+// recordable is what a file holds, without the objects of one at a path that no record can name. A record says where a
 // spec is, and the bot writes nothing that it could not read again.
 func recordable(path string, d decoded) decoded {
 	if v1alpha1.MayBeRecorded(path) || !slices.ContainsFunc(d.documents, func(doc v1alpha1.Document) bool {

@@ -114,7 +114,7 @@ func environmentNamed(all []v1alpha1.Environment, name string) *v1alpha1.Environ
 	return nil
 }
 
-// apart keeps outputs apart where an environment is as it was: a new one that overlaps with it is as it was, too, and
+// apart keeps outputs apart where an environment is as it was. A new one that overlaps with it is as it was, too, and
 // one that never was is left out. Of two old ones that overlap, which are of different commits, neither is used.
 func apart(all []inForce, last []v1alpha1.Environment) []inForce {
 	for {

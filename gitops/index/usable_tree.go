@@ -114,7 +114,7 @@ func (e *environment) policiesAt(t tree.Tree) (*rollout.EnvironmentWorld, error)
 	return &at.world, err
 }
 
-// neverRead reports whether a tree cannot be read, or not any more, however often it is tried: what an earlier commit
+// neverRead reports whether a tree cannot be read, or not any more, however often it is tried. What an earlier commit
 // had may be gone from the mirror.
 func neverRead(err error) bool {
 	var bomb *tree.Error

@@ -1,5 +1,5 @@
-// Package signature tells who signed a commit, of the signers that are trusted: with SSH keys, as ssh-keygen's
-// allowed_signers files list them, or with OpenPGP keys.
+// Package signature tells who signed a commit, of the signers that are trusted. They sign with SSH keys, as
+// ssh-keygen's allowed_signers files list them, or with OpenPGP keys.
 package signature
 
 import (

@@ -25,7 +25,7 @@ func (s sshSigner) within(t time.Time) bool {
 	return !t.Before(s.after) && (s.before.IsZero() || t.Before(s.before))
 }
 
-// Load reads files with signers that are trusted: each an allowed_signers file as ssh-keygen and git have it
+// Load reads files with signers that are trusted. Each is an allowed_signers file as ssh-keygen and git have it
 // (gpg.ssh.allowedSignersFile), or OpenPGP public keys in ASCII armour (gpg --export --armor). Errors name the file and
 // the line.
 func Load(paths ...string) (*Signers, error) {

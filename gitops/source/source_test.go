@@ -113,7 +113,7 @@ spec:
 	require.Equal(t, []string{"workers/base/kustomization.yaml", "workers/base/worker.yaml", "workers/prod/kustomization.yaml", "workers/prod/patch.yaml"}, out.Used)
 }
 
-// A chart is rendered with its values and those that are named, in their order; its charts/ count, NOTES.txt and what
+// A chart is rendered with its values and those that are named, in their order. Its charts/ count, NOTES.txt and what
 // .helmignore leaves out do not.
 func TestHelm(t *testing.T) {
 	testneed.Plain(t) // the process may take too little memory for the race detector

@@ -181,8 +181,8 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-// TestMonotone: a failure of the candidate in place of a success is never in its favour, one of current never against
-// it, once there is any evidence.
+// TestMonotone: a failure of the candidate in place of a success is never in its favour. One of current is never
+// against it, once there is any evidence.
 func TestMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := inputs(t)

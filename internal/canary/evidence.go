@@ -15,9 +15,9 @@ func tableOf(in Input) table {
 // by simulation, more gains little where the share is right and loses where it is not.
 const shareWeight = 1000
 
-// evidence is the natural logarithm of e for an odds ratio above limit: the mixture's likelihood relative to the best
-// one of all, less what the best one within the null hypothesis falls short of it. Relative to the best one all parts
-// are small, so that counts of 1e9 lose no digits that matter.
+// evidence is the natural logarithm of e for an odds ratio above limit. It is the mixture's likelihood relative to the
+// best one of all, less what the best one within the null hypothesis falls short of it. Relative to the best one all
+// parts are small, so that counts of 1e9 lose no digits that matter.
 func (t table) evidence(share, limit float64) float64 {
 	failures := mixed(t.f1, t.f2, 0.5, 0.5)
 	successes := mixed(t.s1, t.s2, 0.5, 0.5)
@@ -29,9 +29,9 @@ func (t table) evidence(share, limit float64) float64 {
 }
 
 // excess is the logarithm of the largest likelihood of the table over the largest one with an odds ratio of at most
-// limit; 0 if the table's own is not above it. The likelihood has one hill, so the largest allowed one is at the limit.
-// There, with z the odds of a success being the candidate's and limit*z those of a failure, the derivative by log z is
-// 0:
+// limit. It is 0 if the table's own is not above it. The likelihood has one hill, so the largest allowed one is at the
+// limit. There, with z the odds of a success being the candidate's and limit*z those of a failure, the derivative by
+// log z is 0:
 //
 //	n1 = f * limit*z/(1+limit*z) + s * z/(1+z)
 func (t table) excess(limit float64) float64 {

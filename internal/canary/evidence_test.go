@@ -26,8 +26,8 @@ func TestMixed(t *testing.T) {
 	})
 }
 
-// TestMixedIsExactForLargeCounts: with Beta(1, 1) and halves the likelihood is 1/((n+1) binomial(n, n/2)), and de
-// Moivre's formula with its first correction gives the binomial to more digits than are compared.
+// TestMixedIsExactForLargeCounts: with Beta(1, 1) and halves the likelihood is 1/((n+1) binomial(n, n/2)). De Moivre's
+// formula with its first correction gives the binomial to more digits than are compared.
 func TestMixedIsExactForLargeCounts(t *testing.T) {
 	for _, n := range []float64{1e4, 1e6, 1e9, 1e12} {
 		want := 0.5*math.Log(math.Pi*n/2) + 1/(4*n) - math.Log(n+1)

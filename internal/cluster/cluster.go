@@ -1,5 +1,5 @@
-// Package cluster is a Kubernetes cluster as Rampart sees it: the custom resource definitions of its objects, the
-// in-cluster worker controller that has definitions of the same names, and the pods of worker deployments.
+// Package cluster is a Kubernetes cluster as Rampart sees it. That is the custom resource definitions of its objects,
+// the in-cluster worker controller that has definitions of the same names, and the pods of worker deployments.
 //
 // A Reader gets, lists and watches, and never writes. It may be used by several goroutines. It watches the namespaces
 // that it is asked about, from the first question until some time after the last one; what it keeps of an object is

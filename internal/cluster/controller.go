@@ -16,8 +16,8 @@ const controllerImage = "temporal-worker-controller"
 // pageSize bounds one answer of the API server.
 const pageSize = 500
 
-// Controllers are the Deployments of in-cluster worker controllers that have replicas, as namespace/name, sorted: those
-// with a container whose image is named as the controller's is, whatever its registry and its tag.
+// Controllers are the Deployments of in-cluster worker controllers that have replicas, as namespace/name, sorted. They
+// are those with a container whose image is named as the controller's is, whatever its registry and its tag.
 func (c *Cluster) Controllers(ctx context.Context) ([]string, error) {
 	var out []string
 	options := metav1.ListOptions{Limit: pageSize}

@@ -10,7 +10,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// restless is how long a container that was started again counts as one that crashes: a kubelet forgets its back-off
+// restless is how long a container that was started again counts as one that crashes. A kubelet forgets its back-off
 // when it has run for as long.
 const restless = 10 * time.Minute
 

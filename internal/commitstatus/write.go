@@ -45,8 +45,8 @@ type StatusWriter interface {
 // Origins knows the commits that gave specs their content; see gitops.Repository.
 type Origins interface {
 	Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error)
-	// Changers prepares a search for recent commits that changed a file at one of the paths, the newest first; nil
-	// where it cannot be made now. The search runs in another goroutine.
+	// Changers prepares a search for recent commits that changed a file at one of the paths, the newest first. It is
+	// nil where it cannot be made now. The search runs in another goroutine.
 	Changers(paths map[string]bool) func(context.Context) ([]string, error)
 }
 
@@ -87,7 +87,7 @@ type Writer struct {
 	known map[key]*written
 	asked map[string]bool
 	// search finds earlier commits that changed specs, and looks are those that the forge is asked about, once after a
-	// start: a status of theirs that waits may have been superseded while no bot ran.
+	// start. A status of theirs that waits may have been superseded while no bot ran.
 	search func(context.Context) ([]string, error)
 	looks  []string
 	// until is when the forge is asked again, refused when a status is tried again.

@@ -277,7 +277,7 @@ func TestAfterAStart(t *testing.T) {
 	})
 }
 
-// A commit whose status waits, and that others superseded while no bot ran, is told so once a bot runs again; what is
+// A commit whose status waits, and that others superseded while no bot ran, is told so once a bot runs again. What is
 // still waited for, or ended, is left alone.
 func TestSupersededWhileNoBotRan(t *testing.T) {
 	inScene(t, []string{"a", "b"}, func(t *testing.T, s *scene) {

@@ -68,8 +68,8 @@ func summary(d *rollout.Decision) []string {
 	return d.Plan.Summary
 }
 
-// grounds are what an action goes on: why it came next, what its version was judged by where it moves traffic, and
-// which rules were waived.
+// grounds are what an action goes on. They say why it came next, what its version was judged by where it moves traffic,
+// and which rules were waived.
 func grounds(d *rollout.Decision, a *rollout.Action) []string {
 	var out []string
 	if a.Reason != "" && a.Routes() {

@@ -63,8 +63,8 @@ func ServeHTTP(tb testing.TB, r *Repo, c HTTPConfig) *HTTPServer {
 	return s
 }
 
-// whole gives git a request once all of it is there, as servers before it do: git http-backend reads on for ever where
-// a body ends early.
+// whole gives git a request once all of it is there, as servers before it do. Otherwise git http-backend reads on for
+// ever where a body ends early.
 func whole(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)

@@ -1,5 +1,5 @@
-// Package health answers over HTTP how a bot is: /healthz, whether its process answers, and /readyz, whether it has
-// read Git and Temporal; with /metrics beside them.
+// Package health answers over HTTP how a bot is. It serves /healthz, whether its process answers, and /readyz, whether
+// it has read Git and Temporal, with /metrics beside them.
 package health
 
 import (

@@ -204,8 +204,8 @@ func (w *masking) walk(path []string, v any) any {
 // lastApplied is where kubectl repeats an object as text.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// secretMember reports whether a member of an object is masked as a whole: the value of a variable or a header, what is
-// beside the name of a credential or is named like one, the input of a gate.
+// secretMember reports whether a member of an object is masked as a whole. That is the value of a variable or a header,
+// what is beside the name of a credential or is named like one, the input of a gate.
 func (w *masking) secretMember(path []string, object map[string]any, key string) bool {
 	n := len(path)
 	if key == "input" && path[n-1] == "gate" {
@@ -230,8 +230,8 @@ func (w *masking) credential(name string) bool {
 	return w.masker.credentials.of(name, credential.MatchString)
 }
 
-// applied notes an object that is repeated as text: the whole of it, and of its parts, which are most of the spec, what
-// would be masked.
+// applied notes an object that is repeated as text. It notes the whole of it, and of its parts, which are most of the
+// spec, what would be masked.
 func (w *masking) applied(path []string, text string) {
 	object, err := v1alpha1.DecodeJSON([]byte(text))
 	if err != nil {

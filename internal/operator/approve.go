@@ -52,7 +52,7 @@ func Approve(s rollout.Snapshot, p Person, which Which) (Change, error) {
 	return Change{Record: rec, Did: "approve: " + w.what(), Notes: notes}, nil
 }
 
-// Reject holds the worker deployment where it is, until it is resumed or the spec asks for another build; a stage of an
+// Reject holds the worker deployment where it is, until it is resumed or the spec asks for another build. A stage of an
 // evacuation is declined for good.
 func Reject(s rollout.Snapshot, p Person, which Which) (Change, error) {
 	rec, w, err := waiting(s, which)

@@ -7,7 +7,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// people: what people raised stays while one of them holds it, unless something was found out about it; and a retreat
+// people: what people raised stays while one of them holds it, unless something was found out about it. And a retreat
 // never goes to a version that traffic was taken away from in favor of the one that is current.
 func (o *oracle) people() {
 	if o.p.Lower == nil || len(o.rec.Versions) == 0 {

@@ -269,7 +269,7 @@ func sameTraffic(a, b v1alpha1.DesiredRouting) bool {
 	return a.Ramping == nil || *a.Ramping == *b.Ramping
 }
 
-// records: a record that desires more for a version than it has goes with the raise, or is as it was; and no bar, no
+// records: a record that desires more for a version than it has goes with the raise, or is as it was. No bar, no
 // version and no promotion is lost.
 func (o *oracle) records() {
 	next := o.p.Record
@@ -329,8 +329,8 @@ func (o *oracle) toAllVersions(list []v1alpha1.RecordedResource) bool {
 	})
 }
 
-// objects: a version that is scaled down has none, so that nothing scales it up again; one whose replicas are a number
-// has no scaler that was there before; and none is lost that may be there still.
+// objects: a version that is scaled down has none, so that nothing scales it up again. One whose replicas are a number
+// has no scaler that was there before. None is lost that may be there still.
 func (o *oracle) objects() {
 	if o.p.Record == nil {
 		return

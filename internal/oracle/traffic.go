@@ -123,8 +123,8 @@ func (o *oracle) runsOnce() {
 }
 
 // countedFirst: beside other workers, a version gets its first traffic once the workflows that are stuck without it
-// were counted, and their number goes into the record with the raise. Only a server that cannot count them is taken as
-// it is.
+// were counted. Their number goes into the record with the raise. Only a server that cannot count them is taken as it
+// is.
 func (o *oracle) countedFirst(was rollout.RoutingConfig, id string) {
 	n := o.s.Observation.Stuck.Problems
 	if part(was, id) > 0 || n.Unsupported || was.Current == "" && !was.HasRamp && o.alone(id) {
@@ -135,7 +135,7 @@ func (o *oracle) countedFirst(was rollout.RoutingConfig, id string) {
 		"raises %s from nothing without a count of what is stuck", id)
 }
 
-// leavesNothing: each task queue of the current version is served by the one that is raised, or idle, or a person saw
+// leavesNothing: each task queue of the current version is served by the one that is raised, or idle. Else a person saw
 // it named and said yes. A queue of workflows is idle only where the one that is raised serves another.
 func (o *oracle) leavesNothing(current, id string) {
 	from, to := o.s.Observation.Version(current), o.s.Observation.Version(id)
@@ -170,8 +170,8 @@ func (o *oracle) alone(id string) bool {
 	})
 }
 
-// unroutes: the current version loses its traffic only when a person asked for just that, and then only to unversioned
-// workers that are there, or when nothing uses it, unless the person did without that.
+// unroutes: the current version loses its traffic only when a person asked for just that. Then it loses it only to
+// unversioned workers that are there, or when nothing uses it, unless the person did without that.
 func (o *oracle) unroutes(is rollout.RoutingConfig) {
 	obs := o.s.Observation
 	o.check(is == rollout.RoutingConfig{CurrentChangedAt: is.CurrentChangedAt, RampingChangedAt: is.RampingChangedAt,

@@ -257,7 +257,7 @@ func TestTheCanaryIsUnknown(t *testing.T) {
 	require.Contains(t, got.Unknown[0].Message, "goes by input.canary")
 }
 
-// Findings on the spec come first, where there is nothing to simulate, too; a waived one is a warning, one of a policy
+// Findings on the spec come first, where there is nothing to simulate, too. A waived one is a warning, one of a policy
 // that is not here unknown.
 func TestSpecFindings(t *testing.T) {
 	in := given(t, &state{image: "v1"}, &state{image: "v1", annotations: ", labels: {a: b}"}, "", state{image: "v1"})

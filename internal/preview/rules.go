@@ -36,7 +36,7 @@ type heard struct {
 type listener struct {
 	judge sim.Judge
 	heard map[ruleKey]heard
-	// candidate are the first proposals to raise a version, and to leave it the traffic that it is judged in: what
+	// candidate are the first proposals to raise a version, and to leave it the traffic that it is judged in. What
 	// policies go by then may be what only the bot sees.
 	candidate []heard
 }
@@ -218,8 +218,8 @@ var observed = []string{"canary", "cluster", "facts", "gate", "versions"}
 // commit is the part of the input that exists only after a merge: the commit, its author and its signature.
 const commit = "git"
 
-// evidence is what of that a rule that found nothing goes by: what the expression saw that was not true; where it saw
-// nothing by itself, such as a negated helper, all that it leans on.
+// evidence is what of that a rule that found nothing goes by. It is what the expression saw that was not true; where it
+// saw nothing by itself, such as a negated helper, all that it leans on.
 func (p *places) evidence(r *rollout.RuleExplanation) []string {
 	found := map[string]bool{}
 	for _, c := range r.Clauses {

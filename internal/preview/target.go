@@ -28,7 +28,7 @@ type Target struct {
 }
 
 // NewTarget gives the target of a snapshot that has a spec, with its manifests as the bot has them, or would write
-// them: recorded ones as they are in Git, with what the spec and the connection change in place. Errors:
+// them. Recorded ones are as they are in Git, with what the spec and the connection change in place. Errors:
 // *NoConnectionError, a record that cannot be read, those of render.Files.
 func NewTarget(s rollout.Snapshot) (Target, error) {
 	if p := s.Record.RoutingProblem; p != nil {

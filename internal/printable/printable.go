@@ -1,6 +1,6 @@
-// Package printable escapes what people cannot see in texts of others: control characters, which a terminal obeys,
-// characters that change the direction of what follows, and those that take no room. A name that holds one looks like
-// another name, and a line like two.
+// Package printable escapes what people cannot see in texts of others. These are control characters, which a terminal
+// obeys, characters that change the direction of what follows, and those that take no room. A name that holds one looks
+// like another name, and a line like two.
 //
 // An escape is what JSON has: \u and four hexadecimal digits, twice for characters beyond 16 bits. So JSON with its
 // texts escaped is the same JSON. All of it may be used by several goroutines.

@@ -55,7 +55,7 @@ const patience = 20 * time.Second
 // soon is when a merge that was not ready is tried again at first.
 const soon = 5 * time.Second
 
-// rest is how long a forge is left alone that does not answer, or asks to be: a cycle takes traffic back, and should
+// rest is how long a forge is left alone that does not answer, or asks to be. A cycle takes traffic back, and should
 // not wait for it.
 const rest = time.Minute
 
@@ -210,7 +210,7 @@ func (l *look) all(ctx context.Context, decisions []*rollout.Decision) bool {
 	return l.news
 }
 
-// oldestFirst has those first that were looked at the longest ago: a look that is cut short does not begin with the
+// oldestFirst has those first that were looked at the longest ago. So a look that is cut short does not begin with the
 // same ones each time.
 func (l *look) oldestFirst(decisions []*rollout.Decision) []*rollout.Decision {
 	at := func(x *rollout.Decision) (t time.Time) {
@@ -235,7 +235,7 @@ func (l *look) recorded(n rollout.Name, was gitops.Proposed) bool {
 	return routing != nil && l.proposed(n, &routing.Spec, was)
 }
 
-// waits reports whether a decision leaves a proposal's branch as it is: it wrote no record, or one that has that
+// waits reports whether a decision leaves a proposal's branch as it is. Then it wrote no record, or one that has that
 // proposal and asks for no review just now.
 func (l *look) waits(x *rollout.Decision, was gitops.Proposed) bool {
 	return x.Plan.Record == nil && !x.Plan.Remove || l.proposed(x.Plan.Deployment, x.Plan.Record, was)

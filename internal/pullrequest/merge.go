@@ -106,8 +106,8 @@ func (l *look) notByItselfYet(ctx context.Context, f *file) error {
 	return l.notByItself(ctx, f)
 }
 
-// keepsWaiting looks after a branch about which nothing can be said now: what others push to it meanwhile is not
-// merged by itself, nor what was ordered when that was configured.
+// keepsWaiting looks after a branch about which nothing can be said now. What others push to it meanwhile is not merged
+// by itself, nor what was ordered when that was configured.
 func (l *look) keepsWaiting(ctx context.Context, x *rollout.Decision, was gitops.Proposed) error {
 	if was.Branch == "" {
 		return nil

@@ -34,7 +34,7 @@ func guarded(message string) rollout.Commit {
 	return rollout.Commit{Environment: v1alpha1.Environment{Name: "prod", PullRequests: v1alpha1.PullRequests{OnProtectedBranch: v1alpha1.ProposeCommits}}, Message: message}
 }
 
-// A commit gets one pull request, which follows it; closed by a person it stays closed for as long as it is the same;
+// A commit gets one pull request, which follows it. Closed by a person it stays closed for as long as it is the same;
 // merged it is not opened again; once there is nothing to commit it goes.
 func TestCommitsAreProposed(t *testing.T) {
 	on := &answering{}

@@ -14,8 +14,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// back is how long before a proposal its branch's pull requests are looked for: the one that it takes the place of, and
-// by another clock. past is how far back something is looked for whose time is unknown.
+// back is how long before a proposal its branch's pull requests are looked for. It finds the one that it takes the
+// place of, also by another clock. past is how far back something is looked for whose time is unknown.
 const (
 	back = 24 * time.Hour
 	past = 30 * 24 * time.Hour
@@ -183,7 +183,7 @@ func merged(was gitops.Proposed, pull forge.PullRequest) bool {
 	return pull.State == forge.StateMerged && pull.HeadCommit == was.Tip
 }
 
-// over is a branch as it is for the next proposal: one with commits of others is the bot's again once they were merged,
+// over is a branch as it is for the next proposal. One with commits of others is the bot's again once they were merged,
 // or a person closed the pull request that keeps them.
 func (l *look) over(ctx context.Context, was gitops.Proposed, pull forge.PullRequest) (gitops.Proposed, error) {
 	switch {

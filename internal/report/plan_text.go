@@ -10,8 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// WriteText prints a plan for a person: what happens now, what is held and by which rule, how the routing moves and how
-// the files change. Control characters of what others wrote do not reach the terminal.
+// WriteText prints a plan for a person. It says what happens now, what is held and by which rule, how the routing moves
+// and how the files change. Control characters of what others wrote do not reach the terminal.
 func (p Plan) WriteText(w io.Writer, style Style) error {
 	var b strings.Builder
 	for _, d := range p.Deployments {

@@ -39,7 +39,7 @@ const (
 	maxDiagram = 4_900
 )
 
-// factsEvery is what the time of the facts is rounded down to: a body changes with what it says, and by the clock no
+// factsEvery is what the time of the facts is rounded down to. A body changes with what it says, and by the clock no
 // more often.
 const factsEvery = 15 * time.Minute
 

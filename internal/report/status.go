@@ -87,8 +87,8 @@ func NewStatus(s rollout.Snapshot) Status {
 	return out
 }
 
-// asSeen takes what has the traffic from what the bot saw last, where that does not follow the record: while somebody
-// holds it, or the record cannot be read.
+// asSeen takes what has the traffic from what the bot saw last, where that does not follow the record. That is while
+// somebody holds it, or the record cannot be read.
 func (st *Status) asSeen(s rollout.Snapshot) {
 	was := s.Record.LastStatus()
 	if r := s.Record.Routing; r != nil && r.Spec.Hold == nil || was == nil || was.CurrentVersion == nil {

@@ -111,8 +111,8 @@ func ApprovedByMerge(ask ApproverAsk, approvers []Merger, asked []string) Approv
 // webFlow is the e-mail address that GitHub commits by for everybody who uses its pages.
 const webFlow = "noreply@github.com"
 
-// SamePerson reports whether two signatures of commits, or names, are of one person as far as they tell: the same
-// e-mail address or the same name.
+// SamePerson reports whether two signatures of commits, or names, are of one person as far as they tell. They are where
+// they have the same e-mail address or the same name.
 func SamePerson(a, b string) bool {
 	nameA, mailA := nameAndMail(a)
 	nameB, mailB := nameAndMail(b)

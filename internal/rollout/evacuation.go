@@ -12,7 +12,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
-// ErrBatchBusy is what starting a batch job ends with when the Temporal namespace runs as many as it takes: it is tried
+// ErrBatchBusy is what starting a batch job ends with when the Temporal namespace runs as many as it takes. It is tried
 // again in the next cycle.
 var ErrBatchBusy = errors.New("another batch job runs in the namespace")
 

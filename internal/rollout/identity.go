@@ -23,8 +23,8 @@ const (
 var (
 	notBuildID = regexp.MustCompile(`[^a-zA-Z0-9._-]+`)
 	notDNS     = regexp.MustCompile(`[^a-zA-Z0-9-]+`)
-	// imageReference is a container image's reference, by the grammar of the OCI distribution's reference package: a
-	// registry with a port, a path in lower case, a tag, a digest.
+	// imageReference is a container image's reference, by the grammar of the OCI distribution's reference package. It
+	// has a registry with a port, a path in lower case, a tag, a digest.
 	imageReference = regexp.MustCompile(
 		`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::[0-9]+)?/)?` +
 			`[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*` +
@@ -44,8 +44,8 @@ func TemplateHash(spec v1alpha1.WorkerDeploymentSpec) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// JudgedBy is the beginning of the SHA-256, in hex, of what a rollout is judged by beside its steps' shares and pauses:
-// its gates and its analysis; "" if by nothing.
+// JudgedBy is the beginning of the SHA-256, in hex, of what a rollout is judged by beside its steps' shares and pauses.
+// That is its gates and its analysis; "" if it has none.
 func JudgedBy(r v1alpha1.RolloutStrategy) string {
 	by := struct {
 		Gates    []*v1alpha1.Gate
@@ -65,7 +65,7 @@ func JudgedBy(r v1alpha1.RolloutStrategy) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// BuildIDFor gives the build ID of a spec: the custom one; else that of a recorded version made from the same
+// BuildIDFor gives the build ID of a spec. It is the custom one; else that of a recorded version made from the same
 // template; else a new one, <image tag or digest>-<hex of the template hash>, long enough not to meet a recorded one.
 // The second result says where it comes from.
 func BuildIDFor(spec v1alpha1.WorkerDeploymentSpec,
@@ -88,8 +88,8 @@ func BuildIDFor(spec v1alpha1.WorkerDeploymentSpec,
 	}
 }
 
-// ControllerBuildID is the build ID that the in-cluster controller gives a spec: the custom one; else <image tag or
-// digest>-<four characters>, which are the template's FNV-1a hash modulo 10000, its digits written in Kubernetes'
+// ControllerBuildID is the build ID that the in-cluster controller gives a spec. It is the custom one; else <image tag
+// or digest>-<four characters>, which are the template's FNV-1a hash modulo 10000, its digits written in Kubernetes'
 // alphabet without vowels. Two templates can share one.
 func ControllerBuildID(spec v1alpha1.WorkerDeploymentSpec) string {
 	if id := CleanBuildID(spec.WorkerOptions.UnsafeCustomBuildID); id != "" {
@@ -153,8 +153,8 @@ func imagePrefix(image string) string {
 	return name
 }
 
-// DeploymentName is the name of a version's Kubernetes Deployment: <name>-<build ID>, shortened with a hash where it
-// is longer than 47 bytes or where another one has it already.
+// DeploymentName is the name of a version's Kubernetes Deployment. It is <name>-<build ID>, shortened with a hash where
+// it is longer than 47 bytes or where another one has it already.
 func DeploymentName(name, buildID string, taken []string) string {
 	full := name + "-" + buildID
 	if len(full) <= maxDeploymentName {

@@ -15,7 +15,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// filled sets every field of a value to something, and now and then to nothing: what survives JSON only when it is
+// filled sets every field of a value to something, and now and then to nothing. What survives JSON only when it is
 // filled, or only when it is not, is found.
 func filled(r *rand.Rand, v reflect.Value, depth int) {
 	switch v.Interface().(type) {

@@ -5,9 +5,9 @@ type Looks struct {
 	// Parts of the input, such as git; All says that they may look at any.
 	Parts map[string]bool
 	All   bool
-	// Statuses are the contexts of commit statuses, sorted: those whose fact's name is written out in a policy, such as
-	// "status:argocd/workers", and those that the parameters of rollout.statuses name. One whose name a policy puts
-	// together is not among them.
+	// Statuses are the contexts of commit statuses, sorted. They are those whose fact's name is written out in a
+	// policy, such as "status:argocd/workers", and those that the parameters of rollout.statuses name. One whose name a
+	// policy puts together is not among them.
 	Statuses []string
 }
 

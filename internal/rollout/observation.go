@@ -94,7 +94,7 @@ type RoutingConfig struct {
 	Revision int64 `json:"revision,omitempty"`
 }
 
-// After is the routing that a step leads to, as the server does it: a version that becomes current stops ramping, and
+// After is the routing that a step leads to, as the server does it. A version that becomes current stops ramping, and
 // another version's ramp stays. Times and revision are those of before.
 func (r RoutingConfig) After(step RoutingStep) RoutingConfig {
 	ends := false
@@ -196,7 +196,7 @@ type VersionObservation struct {
 	// Queues of the version, sorted by name and type; only where they were asked for and QueuesKnown says so.
 	Queues      []TaskQueue `json:"queues,omitempty"`
 	QueuesKnown Answer      `json:"queuesKnown,omitempty"`
-	// Workers are the polls by the pods of the Kubernetes Deployments that were asked for, by name: a worker's identity
+	// Workers are the polls by the pods of the Kubernetes Deployments that were asked for, by name. A worker's identity
 	// ends with the name of its host, unless its code says otherwise.
 	Workers map[string]Pollers `json:"workers,omitempty"`
 	// TurnedBack is the mark in the version's metadata that a rollback left; "" if there is none or it was not asked

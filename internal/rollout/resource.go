@@ -163,7 +163,7 @@ func (t *ResourceTemplate) selects(of ResourceSubject, had bool) bool {
 	})
 }
 
-// WaitsForNew reports whether a version that runs with a number of replicas does not get the object: its number would
+// WaitsForNew reports whether a version that runs with a number of replicas does not get the object. Its number would
 // leave its manifest, and Kubernetes would make it 1.
 func (t *ResourceTemplate) WaitsForNew(replicas *int32) bool {
 	return t.Scales && t.ApplyTo != v1alpha1.AllVersions && runs(replicas)

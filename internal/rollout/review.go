@@ -11,8 +11,8 @@ import (
 // Review is what became of a proposal where people review it. It never approves anything: that is for what is on the
 // branch.
 type Review struct {
-	// Since is when the proposal that it is about was made, and JobID the batch job that it asks for, "" for a raise:
-	// as a ReviewAsk has them.
+	// Since is when the proposal that it is about was made, and JobID the batch job that it asks for, "" for a raise.
+	// They are as a ReviewAsk has them.
 	Since v1alpha1.Time `json:"since"`
 	JobID string        `json:"jobID,omitempty"`
 	// URL of the pull request; "": there is none.

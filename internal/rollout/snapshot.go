@@ -28,7 +28,7 @@ func (n Name) Compare(o Name) int {
 	return cmp.Or(strings.Compare(n.Namespace, o.Namespace), strings.Compare(n.Name, o.Name))
 }
 
-// Snapshot is everything that is known of one worker deployment at one moment: its spec and configuration at one
+// Snapshot is everything that is known of one worker deployment at one moment. It has its spec and configuration at one
 // commit, its record at one commit, what Temporal said, and the time. Every decision is a function of a Snapshot.
 type Snapshot struct {
 	Now        time.Time `json:"now"`
@@ -38,7 +38,7 @@ type Snapshot struct {
 	// Brief says that this is what a survey gives: Spec, LastConnection and what the record says are not filled in.
 	Brief       bool                 `json:"brief,omitempty"`
 	Environment v1alpha1.Environment `json:"environment"`
-	// EnvironmentProblem says why the environment cannot be used as the branch has it: then it is as it could be used
+	// EnvironmentProblem says why the environment cannot be used as the branch has it. Then it is as it could be used
 	// last, and traffic only goes down.
 	EnvironmentProblem *Problem   `json:"environmentProblem,omitempty"`
 	Git                GitContext `json:"git"`
@@ -54,8 +54,8 @@ type Snapshot struct {
 	Problems []Problem `json:"problems,omitempty"`
 	// Connection that the spec names, or, where that cannot be used, the last one that could; nil: not found.
 	Connection *v1alpha1.Connection `json:"connection,omitempty"`
-	// ConnectionPath is the file that Connection is in, from the repository's root; "" if it is not known, such as when
-	// there are equal copies and none of them is at the recorded path.
+	// ConnectionPath is the file that Connection is in, from the repository's root. It is "" if it is not known, such
+	// as when there are equal copies and none of them is at the recorded path.
 	ConnectionPath string `json:"connectionPath,omitempty"`
 	// LastConnection is the one that the record names where that is not the spec's, as it is in Git; nil: not found.
 	LastConnection *v1alpha1.Connection `json:"lastConnection,omitempty"`
@@ -72,7 +72,7 @@ type Snapshot struct {
 	Record           Record   `json:"record"`
 	// References are what the recorded versions name, and where the repository holds it. Nil: not asked.
 	References []VersionReferences `json:"references,omitempty"`
-	// Lost are versions that Temporal has a use for and the record lost, as it had them last: its branch was rewritten,
+	// Lost are versions that Temporal has a use for and the record lost, as it had them last. Its branch was rewritten,
 	// or somebody deleted them.
 	Lost []v1alpha1.RecordedVersion `json:"lost,omitempty"`
 	// TakenNames are names of Kubernetes Deployments in the same namespace that belong to other worker deployments.
@@ -145,8 +145,8 @@ type LostVersions struct {
 	BuildIDs          []string
 }
 
-// GitContext is where a spec comes from: the commit that gave its file the content that it has, where that was asked
-// for and is known.
+// GitContext is where a spec comes from. It is the commit that gave its file the content that it has, where that was
+// asked for and is known.
 type GitContext struct {
 	Branch string `json:"branch,omitempty"`
 	// Commit is empty where it is not known, and the fields up to Paths with it.
@@ -170,7 +170,7 @@ type GitContext struct {
 	// SpecBlob is the Git blob hash of the spec's file; where that is a folder's kustomization.yaml or Chart.yaml, a
 	// hash of all Inputs.
 	SpecBlob string `json:"specBlob,omitempty"`
-	// Inputs are the files that the spec was built from, sorted by path: the commit is the last one that changed any of
+	// Inputs are the files that the spec was built from, sorted by path. The commit is the last one that changed any of
 	// them, and Signed covers all. None for a spec that is in its file as it is.
 	Inputs []FileAt `json:"inputs,omitempty"`
 	// Beside are the files, other than the spec's, that hold what it stands on: its connection and the templates of its
@@ -178,8 +178,8 @@ type GitContext struct {
 	Beside []FileAt `json:"beside,omitempty"`
 }
 
-// SpecFiles are the files that hold a snapshot's spec, as Git has them; one without a hash where that is not known, and
-// none without a spec's file.
+// SpecFiles are the files that hold a snapshot's spec, as Git has them. There is one without a hash where that is not
+// known, and none without a spec's file.
 func (s *Snapshot) SpecFiles() []FileAt {
 	if len(s.Git.Inputs) > 0 || s.SpecPath == "" {
 		return s.Git.Inputs

@@ -14,8 +14,8 @@ var ErrMoved = errors.New("the branch moved")
 // pushes.
 var ErrProtected = errors.New("the branch is protected")
 
-// ErrRefused is what reading the repository ends with when it does not accept the bot's credentials, or is not there:
-// it may be another's by now.
+// ErrRefused is what reading the repository ends with when it does not accept the bot's credentials, or is not there.
+// It may be another's by now.
 var ErrRefused = errors.New("the repository refuses the bot's credentials, or is gone: " +
 	"check the credentials and the URL")
 
@@ -26,7 +26,7 @@ var ErrNotOurs = errors.New("the repository is not the bot's own any more")
 // ErrStale is what a routing call ends with when the routing is not any more what it was decided on: the plan is void.
 var ErrStale = errors.New("what the plan was decided on has changed: read it and decide again")
 
-// ErrBusy is what a change in Temporal ends with when nothing is wrong but that it was asked too much at once: it is
+// ErrBusy is what a change in Temporal ends with when nothing is wrong but that it was asked too much at once. It is
 // decided again, and asked again, in the next cycle.
 var ErrBusy = errors.New("Temporal is too busy") //nolint:staticcheck // a name
 
@@ -71,8 +71,8 @@ type World struct {
 // EnvironmentWorld is one environment at one commit.
 type EnvironmentWorld struct {
 	Environment v1alpha1.Environment `json:"environment"`
-	// Base is the commit of the output's branch that Records were read from, and that a commit has to follow; "" if the
-	// branch does not exist yet.
+	// Base is the commit of the output's branch that Records were read from, and that a commit has to follow. It is ""
+	// if the branch does not exist yet.
 	Base string `json:"base,omitempty"`
 	// Deployments sorted by name: snapshots without an observation and without the time.
 	Deployments []Snapshot `json:"deployments"`
@@ -101,7 +101,7 @@ type EnvironmentWorld struct {
 	RootFile File `json:"rootFile"`
 	// Problems of the environment's files; a file that cannot be read says so here, and holds what depends on it.
 	Problems []v1alpha1.Problem `json:"problems,omitempty"`
-	// Unusable says why the environment cannot be used as the branch has it: everything above is as it could be used
+	// Unusable says why the environment cannot be used as the branch has it. Everything above is as it could be used
 	// last, and traffic only goes down. Nil: it can be used.
 	Unusable *Problem `json:"unusable,omitempty"`
 	// Unrecorded says that the records are older than Base, because those at Base cannot be read: nothing is committed

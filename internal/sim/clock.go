@@ -63,8 +63,8 @@ func (s *simulation) next(ctx context.Context, t time.Time, d decision) (time.Ti
 	return s.search(ctx, t, horizon, d), true
 }
 
-// search looks for the first cycle before horizon that decides otherwise than the one at t: with ever longer steps,
-// then halving the last of them.
+// search looks for the first cycle before horizon that decides otherwise than the one at t. It goes with ever longer
+// steps, then halving the last of them.
 func (s *simulation) search(ctx context.Context, t, horizon time.Time, d decision) time.Time {
 	interval := s.script.Interval.Duration
 	most := max(10*time.Minute, s.script.For.Duration/2000)

@@ -72,8 +72,8 @@ func until(t *rapid.T, from v1alpha1.Duration) v1alpha1.Duration {
 	return v1alpha1.Duration{Duration: from.Duration + time.Duration(rapid.IntRange(1, 7200).Draw(t, "lasts"))*time.Second}
 }
 
-// TestProperties: in any world the simulation ends, without a plan that must not be (which would be an error), with the
-// same timetable each time, in the order of time, and with traffic only for versions that have files.
+// TestProperties: in any world the simulation ends, without a plan that must not be (which would be an error). It gives
+// the same timetable each time, in the order of time, with traffic only for versions that have files.
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyInput(t)

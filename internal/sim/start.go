@@ -9,7 +9,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// newTemporal is Temporal as a record says that it is: the routing that was decided last has been made, versions that
+// newTemporal is Temporal as a record says that it is. The routing that was decided last has been made, versions that
 // had traffic drain, those that were scaled down have no workers any more.
 func newTemporal(in Input) *temporal {
 	m := &temporal{script: in.World, start: in.World.At.Time, queue: in.Snapshot.Deployment.Name,

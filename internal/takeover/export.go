@@ -30,9 +30,10 @@ type Export struct {
 // shortestPause is the least that the controller takes for a step.
 const shortestPause = 30 * time.Second
 
-// ToController gives the objects of a worker deployment as the in-cluster controller wants them: its connection, its
-// templates, its spec; and with its live object among the texts of owners, its Deployments, owned by that. Without the
-// owner's UID there are none: the garbage collector of the cluster would delete Deployments whose owner does not exist.
+// ToController gives the objects of a worker deployment as the in-cluster controller wants them. These are its
+// connection, its templates and its spec; and with its live object among the texts of owners, its Deployments, owned by
+// that. Without the owner's UID there are none: the garbage collector of the cluster would delete Deployments whose
+// owner does not exist.
 //
 // A version that the controller would give another build ID is named by unsafeCustomBuildID, so that it goes on with
 // the pods that run. Errors: what the controller cannot have, a spec or connection that cannot be used, a version that

@@ -90,8 +90,8 @@ func plainSpec(d *object) (spec map[string]any, env map[string]string) {
 	return spec, env
 }
 
-// plainTemplate is a live pod template as a person would write it: without defaults of the API server, keys of other
-// tools, and the variables that Rampart sets.
+// plainTemplate is a live pod template as a person would write it. It is without defaults of the API server, keys of
+// other tools, and the variables that Rampart sets.
 func plainTemplate(template map[string]any) (out map[string]any, env map[string]string) {
 	out = withoutCreation(maps.Clone(template))
 	if meta, ok := out["metadata"].(map[string]any); ok {

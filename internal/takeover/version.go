@@ -145,7 +145,7 @@ func (w *worker) replicasOf(d *object) (*int32, v1alpha1.Guard) {
 	return &n, v1alpha1.GuardOn
 }
 
-// templateHash is that of the template which a Deployment was made from, as far as it can be told from its pods: the
+// templateHash is that of the template which a Deployment was made from, as far as it can be told from its pods. The
 // real one is known of the target alone. A spec that asks for an old template again gets another build ID then, which
 // is safe.
 func (w *worker) templateHash(d *object) string {

@@ -1,4 +1,4 @@
-// Package testneed says which tests run where: a machine with Go and git alone skips those for which something is not
+// Package testneed says which tests run where. A machine with Go and git alone skips those for which something is not
 // installed, make test skips long ones, and CI skips none.
 package testneed
 
@@ -54,7 +54,7 @@ func Plain(tb testing.TB) {
 	}
 }
 
-// Ports below those that systems give to connections that leave (32768 and later on Linux): one of these would take the
+// Ports below those that systems give to connections that leave (32768 and later on Linux). One of these would take the
 // port between finding it and listening at it.
 const (
 	firstPort = 10_000

@@ -132,7 +132,7 @@ func (w watch) proposed(branch string) bool {
 	return slices.ContainsFunc(w.proposals, func(prefix string) bool { return strings.HasPrefix(branch, prefix) })
 }
 
-// samePath says whether a path at a server may be that of the repository that a forge calls so: the forge may be below
+// samePath says whether a path at a server may be that of the repository that a forge calls so. The forge may be below
 // a path of its own.
 func samePath(path, name string) bool {
 	path, name = strings.ToLower(strings.Trim(path, "/")), strings.ToLower(strings.Trim(name, "/"))

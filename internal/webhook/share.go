@@ -9,7 +9,7 @@ import (
 // atOnce is how many connections are open at the same time: that bounds the memory, and the open files.
 const atOnce = 64
 
-// sharing is a listener with a bound of open connections, which peers share: where there are more, the peer that has
+// sharing is a listener with a bound of open connections, which peers share. Where there are more, the peer that has
 // most of them loses its oldest one. So a peer that opens many, and sends nothing on them, has no more than it leaves
 // to others; and where all come through one proxy, those that are slow make way.
 type sharing struct {

@@ -26,8 +26,8 @@ func from(t *testing.T, address string, s *Server) net.Conn {
 	return conn
 }
 
-// A client that opens connections and sends slowly, or nothing, does not keep the deliveries of others out: neither
-// those from another address nor those from the same.
+// A client that opens connections and sends slowly, or nothing, does not keep the deliveries of others out. These may
+// come from another address or from the same.
 func TestSlowSendersMakeWay(t *testing.T) {
 	for what, begins := range map[string]string{
 		"nothing":  "",

@@ -20,7 +20,7 @@ import (
 // maxDepth of folders, which also ends links that lead back.
 const maxDepth = 16
 
-// ReadDir reads a directory of policies: *.rego, and data in files named data.yaml, data.yml or data.json, which is
+// ReadDir reads a directory of policies: *.rego, and data in files named data.yaml, data.yml or data.json. Data is
 // placed below data by the folders that it is in, as in a bundle. Names that begin with a dot are left out. Links are
 // followed as long as they stay inside, as those of a mounted ConfigMap do. Whether the policies compile is not looked
 // at.

@@ -64,9 +64,9 @@ type newcomers struct {
 	compile Compile
 }
 
-// settle says which newcomers come into force: all of them if they fit together with what they do not replace; else all
-// but one; else those that are left without the ones that problems are in; and then one by one what fits. The others
-// stay as they were. refused says why, by source.
+// settle says which newcomers come into force. These are all of them if they fit together with what they do not
+// replace; else all but one; else those that are left without the ones that problems are in; and then one by one what
+// fits. The others stay as they were. refused says why, by source.
 func settle(fresh, inForce set, compile Compile) (accepted set, refused map[int]error) {
 	if len(fresh.sources()) == 0 {
 		return inForce, nil

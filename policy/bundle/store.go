@@ -192,13 +192,13 @@ func (s *Store) inForce(dirs []directory) set {
 
 // Floor is what is in force at one moment.
 type Floor struct {
-	// Layers are the bundles by name, then the directories in the order of the configuration: of data, what is nearer
+	// Layers are the bundles by name, then the directories in the order of the configuration. Of data, what is nearer
 	// to the bot comes last and wins.
 	Layers []policy.Layer
 	// Key stands for the layers: the same key, the same layers.
 	Key string
-	// Facts are bundle.NAME for each bundle: its revision, and when its server last confirmed it; and dir.PATH for each
-	// directory: the start of its hash, and when it was last read.
+	// Facts are bundle.NAME for each bundle, with its revision and when its server last confirmed it. Beside them is
+	// dir.PATH for each directory: the start of its hash, and when it was last read.
 	Facts map[string]rollout.Fact
 }
 

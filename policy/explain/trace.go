@@ -33,7 +33,7 @@ type Clause struct {
 	// Heads are its findings, as policies give them; Held are the expressions that were true for the last one.
 	Heads []*ast.Term
 	Held  []rollout.Expression
-	// Failed is where it got furthest; Watching says that it looked at what changes with time there; Ahead is what it
+	// Failed is where it got furthest. Watching says that it looked at what changes with time there; Ahead is what it
 	// would have looked at next.
 	Failed   *rollout.Expression
 	Watching bool
@@ -127,7 +127,7 @@ type frame struct {
 	index int
 	// passed says that all was true at least once.
 	passed bool
-	// current is the expression at hand; watching says that it looked at what changes with time, and seen are the
+	// current is the expression at hand. watching says that it looked at what changes with time, and seen are the
 	// variables of those before that did.
 	current  *ast.Expr
 	watching bool

@@ -48,8 +48,8 @@ func (r *valueReader) expression(expr *ast.Expr) rollout.Expression {
 	return out
 }
 
-// ahead is what of the input the expressions after one name, as far as it is there: what a rule goes by that did not
-// get to it.
+// ahead is what of the input the expressions after one name, as far as it is there. It is what a rule goes by that did
+// not get to it.
 func (r *valueReader) ahead(expr *ast.Expr) []rollout.NamedValue {
 	known := r.out
 	var out []rollout.NamedValue

@@ -117,7 +117,7 @@ func environmentOf(e v1alpha1.Environment) ast.Value {
 	return o.value()
 }
 
-// startingBeside are the rollouts of the environment's other worker deployments, where the proposal begins one; else
+// startingBeside are the rollouts of the environment's other worker deployments, where the proposal begins one. Else
 // nothing asks for them, and they would only fill the log of decisions.
 func startingBeside(s *rollout.Snapshot, p *rollout.Proposal) ast.Value {
 	if !slices.ContainsFunc(p.Actions, s.Starts) {

@@ -106,8 +106,8 @@ func versionOf(obs *rollout.Observation, buildID string) *object {
 	return o
 }
 
-// digitsOfFlow are the significant digits of rates that the server measures, approximately: two where tasks wait, so
-// that what comes can be compared with what goes, and one where none do, which says how busy the queue is.
+// digitsOfFlow are the significant digits of rates that the server measures, approximately. They are two where tasks
+// wait, so that what comes can be compared with what goes, and one where none do, which says how busy the queue is.
 func digitsOfFlow(b rollout.Backlog) int {
 	if b.Count > 0 {
 		return 2

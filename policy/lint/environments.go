@@ -15,7 +15,7 @@ import (
 )
 
 // strayEnvironments are patterns of environments, among the library's parameters, that are no environment's, and lists
-// that are of none at all: what they are meant to protect is not. Whose the floor's patterns are is not known.
+// that are of none at all. What they are meant to protect is not. Whose the floor's patterns are is not known.
 func strayEnvironments(cfg policy.Config) []parse.Problem {
 	var out []parse.Problem
 	for _, list := range environmentLists(cfg.Data) {
@@ -63,8 +63,8 @@ func (l environmentList) empty() []parse.Problem {
 	return []parse.Problem{p}
 }
 
-// strays are patterns of a list that match no environment: all, if the list matches none at all; else those that look
-// misspelt, as others may be for environments that are still to come.
+// strays are patterns of a list that match no environment. These are all, if the list matches none at all; else those
+// that look misspelt, as others may be for environments that are still to come.
 func strays(n *parse.Node, names []string) []parse.Problem {
 	var out, misspelt []parse.Problem
 	for _, item := range n.Items {

@@ -13,8 +13,8 @@ import (
 	"github.com/rampart-gitops/rampart/policy/policytest"
 )
 
-// A field that is not there is found behind every, in functions for what they are given, and by the text in a variable;
-// and only where no value that there may be has it.
+// A field that is not there is found behind every, in functions for what they are given, and by the text in a variable.
+// It is found only where no value that there may be has it.
 func TestCheckFollowsVariables(t *testing.T) {
 	testneed.Plain(t)
 	const steps, versions = "input.deployment.spec.rollout.steps", "input.versions"

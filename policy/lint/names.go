@@ -10,9 +10,9 @@ import (
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
-// RuleNames are the names that policies report findings under, sorted: those of the library, and of other modules, the
-// bot's own too, those that are written out. all says that there are no others: that no module makes a name or a
-// finding of something else, and that each can be read.
+// RuleNames are the names that policies report findings under, sorted. They are those of the library, and of other
+// modules, the bot's own too, those that are written out. all says that there are no others: that no module makes a
+// name or a finding of something else, and that each can be read.
 func RuleNames(cfg policy.Config) (names []string, all bool) {
 	if cfg.Library == nil {
 		cfg.Library = library.Modules()

@@ -32,8 +32,8 @@ func contractPackages() []string {
 	return []string{parse.PackageSpec, parse.PackageRollout, parse.PackageDrift, parse.PackageSunset}
 }
 
-// packages finds those that nothing asks and that look as if something did: by their name, or by a rule that is named
-// like one of the contract's, as conftest's and Gatekeeper's are. A package that another one uses is a helper.
+// packages finds those that nothing asks and that look as if something did. They do by their name, or by a rule that is
+// named like one of the contract's, as conftest's and Gatekeeper's are. A package that another one uses is a helper.
 func (c *checker) packages() {
 	for _, m := range c.sources {
 		name := parse.PackageName(m)

@@ -124,8 +124,8 @@ func TestTheLibraryStaysHere(t *testing.T) {
 	require.Empty(t, e.children)
 }
 
-// Policies that take their process with them are held, and what remains has its say: the bot's own, which may want a
-// version turned back, and the library. They are not asked again for a while, then again.
+// Policies that take their process with them are held, and what remains has its say. That is the bot's own, which may
+// want a version turned back, and the library. They are not asked again for a while, then again.
 func TestOverrun(t *testing.T) {
 	back := policy.Layer{Name: "own", Modules: []parse.Module{{Path: "own/back.rego",
 		Source: policytest.Rules("rollback contains {\"rule\": \"own.back\", \"msg\": \"it fails\"} if input.action.kind == \"Ramp\"\n")}}}

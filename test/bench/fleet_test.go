@@ -136,7 +136,7 @@ type world struct {
 	Deployments map[string]*deployment `json:"deployments"`
 }
 
-// settle lets the bot itself bring the fleet up, version after version: planner, policies and renderer are the real
+// settle lets the bot itself bring the fleet up, version after version. Planner, policies and renderer are the real
 // ones, so that what is in the repository is what they write.
 func (f fleet) settle(tb testing.TB) settled {
 	tb.Helper()

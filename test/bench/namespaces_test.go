@@ -42,7 +42,7 @@ type namespaces struct {
 	ready *sync.WaitGroup
 }
 
-// ideal is the least time in which each of some worker deployments can be counted once, with so many calls: these
+// ideal is the least time in which each of some worker deployments can be counted once, with so many calls. These
 // follow each other without a pause, at the rate that the budget allows. No order of turns lets the last one advance
 // sooner, but for the few counts that the budget allows at once.
 func (n namespaces) ideal(of, calls int) time.Duration {

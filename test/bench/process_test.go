@@ -159,7 +159,7 @@ func (b *botClient) cycle() botAnswer { b.tb.Helper(); return b.ask(botRequest{D
 // pause is a time after which versions of before are scaled down.
 const pause = 3 * time.Hour
 
-// rest lets time go by after changes, until the versions of before are gone: what is measured next is not what is left
+// rest lets time go by after changes, until the versions of before are gone. What is measured next is not what is left
 // of the last.
 func (b *botClient) rest() {
 	b.tb.Helper()

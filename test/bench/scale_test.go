@@ -21,8 +21,8 @@ import (
 
 var noConnection v1alpha1.Connection
 
-// What native git took for its part where the targets that are times come from: to ask for a branch, to fetch and push
-// one change, and to clone at depth 1, read the specs and push.
+// What native git took for its part where the targets that are times come from. These parts are to ask for a branch, to
+// fetch and push one change, and to clone at depth 1, read the specs and push.
 const (
 	nativeAsk    = 13900 * time.Microsecond
 	nativeChange = 195 * time.Millisecond
@@ -200,7 +200,7 @@ func (s *scale) both(k int, bot func() botAnswer, git func(c change, write map[s
 
 var imageLine = regexp.MustCompile(`(?m)^ +image: (.+)$`)
 
-// written gives the files of a commit, and checks that they are those that it had to be: it is the branch's tip, on top
+// written gives the files of a commit, and checks that they are those that it had to be. It is the branch's tip, on top
 // of the person's; each worker deployment has a version with the new image, is routed and says so; nothing else was
 // touched.
 func (s *scale) written(h hosted, c change, commit string) map[string]string {

@@ -13,7 +13,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// memory is a Temporal that answers at once: a version registers when it is asked for, its worker always polls, and
+// memory is a Temporal that answers at once. A version registers when it is asked for, its worker always polls, and
 // what has no traffic any more is drained. It holds no more than it has to, so that what is measured beside it is the
 // bot's.
 type memory struct {
@@ -144,7 +144,7 @@ func (m *memory) DeleteVersion(_ context.Context, on rollout.Subject, id string)
 	return rollout.Deletion{BuildID: id}, nil
 }
 
-// List gives the same list until something moved, as the Pool does; the one before is not looked at any more then, so
+// List gives the same list until something moved, as the Pool does. The one before is not looked at any more then, so
 // that they share what they have. What it costs to decode pages is Temporal's client's, and not measured here.
 func (m *memory) List(context.Context, v1alpha1.Connection, string) (*rollout.Listing, error) {
 	m.mu.Lock()

@@ -77,9 +77,9 @@ func (d *delivery) scaled(buildID, replicas string) {
 		"jsonpath={.status.readyReplicas}")
 }
 
-// Argo CD applies what the bot writes, the status too, and judges the Application's health by it: in ramps, while an
-// old version cannot start any more, and after a gate that failed. An autoscaler owns the replicas. What is still
-// needed outlives its files, the Application and the ApplicationSet.
+// Argo CD applies what the bot writes, the status too, and judges the Application's health by it. So it is in ramps,
+// while an old version cannot start any more, and after a gate that failed. An autoscaler owns the replicas. What is
+// still needed outlives its files, the Application and the ApplicationSet.
 func TestArgoCD(t *testing.T) {
 	t.Parallel()
 	d := deliver(t, gitHTTP(t))
@@ -224,7 +224,7 @@ func (d *delivery) terminates() {
 	})
 }
 
-// waitsForItself has a wave after that of the spec: the sync waits for the worker deployment, whose state in Git is
+// waitsForItself has a wave after that of the spec. The sync waits for the worker deployment, whose state in Git is
 // complete, and takes none of the commits that say so. Once the spec has that wave too, it ends.
 func (d *delivery) waitsForItself() {
 	d.t.Helper()

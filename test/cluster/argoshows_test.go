@@ -25,8 +25,8 @@ import (
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// TestArgoCDShows asks Argo CD's API server, as its pages do: for the health of an object in each state, and for the
-// commit that asked for what a commit of the bot has.
+// TestArgoCDShows asks Argo CD's API server, as its pages do. It asks for the health of an object in each state, and
+// for the commit that asked for what a commit of the bot has.
 func TestArgoCDShows(t *testing.T) {
 	t.Parallel()
 	testneed.Long(t)
@@ -52,7 +52,7 @@ spec:
 `, name, repo, folder), "apply", "--server-side", "-f", "-")
 }
 
-// showsHealth has objects of both kinds applied in each state: of one, Argo CD judges by our script, of the other by
+// showsHealth has objects of both kinds applied in each state. Of one, Argo CD judges by our script, of the other by
 // that of the guide.
 func showsHealth(t *testing.T, s *Server, url string) {
 	j := newJudges(t)

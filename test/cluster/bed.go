@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// StartNode runs a whole cluster of one node until the test ends: the API server with all of its admission, the
+// StartNode runs a whole cluster of one node until the test ends. It has the API server with all of its admission, the
 // controllers that Deployments need, and a kubelet with these images. Its namespaces have to be created.
 func StartNode(t testing.TB, images map[string]Image) *Server {
 	t.Helper()

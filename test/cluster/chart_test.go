@@ -105,9 +105,9 @@ func TestBudgetOfTheChart(t *testing.T) {
 	require.Contains(t, said, " evicted")
 }
 
-// restricted holds that the bot of a rendered chart may do no more than it has to: nothing in the cluster, and in its
-// pod what the restricted Pod Security Standard allows, without writing the image's files. One runs at a time, within
-// limits, and says how it is.
+// restricted holds that the bot of a rendered chart may do no more than it has to. That is nothing in the cluster, and
+// in its pod what the restricted Pod Security Standard allows, without writing the image's files. One runs at a time,
+// within limits, and says how it is.
 func restricted(t *testing.T, rendered string) {
 	t.Helper()
 	require.NotContains(t, rendered, "rbac.authorization.k8s.io")

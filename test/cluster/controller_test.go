@@ -25,8 +25,8 @@ import (
 // UID.
 const controllerIdentity = "temporal-worker-controller/temporal-system/5b1f0f6e-3f0d-4f5e-9a43-1d1f5f1f0007"
 
-// controllerDefinitions are custom resource definitions as the controller's are: with a status subresource, a status of
-// its own, and the default that Kubernetes' type of a pod template has for the protocol of a port.
+// controllerDefinitions are custom resource definitions as the controller's are. They have a status subresource, a
+// status of their own, and the default that Kubernetes' type of a pod template has for the protocol of a port.
 func controllerDefinitions(t *testing.T) string {
 	t.Helper()
 	var out strings.Builder

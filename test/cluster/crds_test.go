@@ -43,7 +43,7 @@ type difference struct {
 	Why string `json:"why"`
 }
 
-// Every object of the decoder's own tests, good and bad, is given to an API server that has the CRDs: what validate
+// Every object of the decoder's own tests, good and bad, is given to an API server that has the CRDs. What validate
 // refuses it refuses too, but for what is listed with a reason.
 func TestCRDsRefuseWhatValidateRefuses(t *testing.T) {
 	t.Parallel()

@@ -40,7 +40,7 @@ func readGuide(t *testing.T, name string) []step {
 }
 
 // follow writes the files that come next, runs the commands of the block after them, and compares what they print with
-// what the block has: each line of it has to come, in that order, and a line "..." stands for any lines. A command
+// what the block has. Each line of it has to come, in that order, and a line "..." stands for any lines. A command
 // fails only where "$ echo $?" comes next; cd counts for all that follow.
 func (g *guide) follow() {
 	g.t.Helper()

@@ -30,9 +30,10 @@ import (
 // judgment is what the tools say of an object: a row of docs/cd.md but for the commit status.
 type judgment struct{ Kubectl, Helm, ArgoCD, Guide, Flux string }
 
-// TestHealthOfEveryState gives an object in each state of the table in docs/cd.md to the tools themselves: ArgoCD's own
-// command with the guide's script and with ours, the evaluator of Flux's kustomize-controller with the expressions that
-// we ship, and kstatus, by which Helm waits. The planner's tests make sure that the table has every state.
+// TestHealthOfEveryState gives an object in each state of the table in docs/cd.md to the tools themselves. These are
+// ArgoCD's own command with the guide's script and with ours, the evaluator of Flux's kustomize-controller with the
+// expressions that we ship, and kstatus, by which Helm waits. The planner's tests make sure that the table has every
+// state.
 func TestHealthOfEveryState(t *testing.T) {
 	t.Parallel()
 	judges := newJudges(t)

@@ -171,7 +171,7 @@ func unpack(t *testing.T, image v1.Image, dir string) (files []string) {
 	}
 }
 
-// image is the image of this machine's platform, unpacked for a kubelet to run: nothing but its own files is there, and
+// image is the image of this machine's platform, unpacked for a kubelet to run. Nothing but its own files is there, and
 // the pod's user cannot write one of them.
 func (p published) image() Image {
 	p.t.Helper()

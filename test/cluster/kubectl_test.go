@@ -16,9 +16,9 @@ func (d *delivery) roll(tag string) {
 		"workers/checkout/values.yaml": fmt.Sprintf("image:\n  repository: worker\n  tag: %q\n", tag)})
 }
 
-// A pipeline applies each commit of the bot with kubectl, and waits for the status, which kubectl applies too: right
-// after a push for that of the new spec. One that has no cluster waits in Git. The spec is a chart; people change its
-// values. An autoscaler comes with the next version.
+// A pipeline applies each commit of the bot with kubectl, and waits for the status, which kubectl applies too. It waits
+// right after a push for that of the new spec. One that has no cluster waits in Git. The spec is a chart; people change
+// its values. An autoscaler comes with the next version.
 func TestKubectlApplies(t *testing.T) {
 	t.Parallel()
 	d := deliver(t, gitHTTP(t))

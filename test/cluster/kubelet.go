@@ -429,8 +429,8 @@ func (p *pod) ready(ctx context.Context, i int, ok bool) {
 	}
 }
 
-// probe asks an HTTP probe until the context ends, and tells each answer that counts: a success, and as many failures
-// in a row as the probe's threshold.
+// probe asks an HTTP probe until the context ends, and tells each answer that counts. That is a success, and as many
+// failures in a row as the probe's threshold.
 func (p *pod) probe(ctx context.Context, c corev1.Container, probe *corev1.Probe, tell func(ok bool)) {
 	if probe == nil || probe.HTTPGet == nil {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Containers are processes with the manifest's environment; an image that is not there, a container that fails and a
-// variable without a source are what a cluster calls them; and what is deleted ends.
+// Containers are processes with the manifest's environment. An image that is not there, a container that fails and a
+// variable without a source are what a cluster calls them. What is deleted ends.
 func TestKubelet(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "said")

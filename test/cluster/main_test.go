@@ -15,7 +15,7 @@ import (
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// asWorker is the variable with which this program is a worker in place of a test: good; bad, whose workflows
+// asWorker is the variable with which this program is a worker in place of a test. It may be good; bad, whose workflows
 // fail; flaky, whose activities fail at first; or plain, without versions.
 const asWorker = "RAMPART_TEST_WORKER"
 

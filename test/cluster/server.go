@@ -1,6 +1,6 @@
-// Package cluster runs a real Kubernetes for tests, on loopback and without containers: etcd, which Debian has as
-// etcd-server, and the API server, the controllers and Flux, which make kubernetes builds. A kubelet of its own starts
-// each container as a process. Tests are skipped where a program is missing.
+// Package cluster runs a real Kubernetes for tests, on loopback and without containers. It runs etcd, which Debian has
+// as etcd-server, and the API server, the controllers and Flux, which make kubernetes builds. A kubelet of its own
+// starts each container as a process. Tests are skipped where a program is missing.
 package cluster
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// running is what must stay the same when somebody else takes over: each Deployment with its whole spec and the
+// running is what must stay the same when somebody else takes over. That is each Deployment with its whole spec and the
 // revision of its pods, its ReplicaSets with their generation, the pods with the restarts of their containers, and the
 // objects of templates. (The generation of a Deployment moves with its annotations too.)
 func (d *delivery) running(selector string) string {
@@ -116,7 +116,7 @@ func (d *delivery) nextVersion(g *guide) string {
 	return strings.TrimSpace(d.server.Kubectl(d.t, "", "get", "-n", "payments", "twd", "checkout", "-o", `jsonpath={.metadata.annotations.rampart\.dev/current}`))
 }
 
-// controllerSees looks at the objects as the controller would, by its description: it finds the Deployments by their
+// controllerSees looks at the objects as the controller would, by its description. It finds the Deployments by their
 // owner, knows the spec's version among them, and finds neither the template nor the connection changed. A change of
 // either would restart pods.
 func (d *delivery) controllerSees(target string) {

@@ -1,5 +1,5 @@
-// Command demo plays three rollouts on a real Temporal server and a real Git repository: one that goes well, one that
-// its gate turns back, and one that its failure rate turns back. It plays the part that ArgoCD and the kubelet have in
+// Command demo plays three rollouts on a real Temporal server and a real Git repository. One of them goes well, one is
+// turned back by its gate, and one by its failure rate. It plays the part that ArgoCD and the kubelet have in
 // production: it runs a real worker for every Deployment and replica that it finds in Git.
 package main
 

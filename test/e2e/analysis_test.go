@@ -62,7 +62,7 @@ func TestBakingVersionIsTurnedBack(t *testing.T) {
 	require.Equal(t, []string{"rollout.canary"}, barredBy(w.routing()))
 }
 
-// awaitStale waits for the reason StaleFacts with a message that says this: before, it may be about a version that
+// awaitStale waits for the reason StaleFacts with a message that says this. Before, it may be about a version that
 // Temporal lists and cannot describe yet.
 func (w *world) awaitStale(said string) {
 	w.t.Helper()

@@ -122,7 +122,7 @@ func TestMergeByAnotherApproves(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// The recommended way for several teams, as examples/protected-output has it: only the bot may push to the output, a
+// The recommended way for several teams, as examples/protected-output has it. Only the bot may push to the output, a
 // merge there wants the approval of somebody, and who approves is not who asked.
 func TestOutputOfTheBotAlone(t *testing.T) {
 	testneed.Long(t)

@@ -23,8 +23,8 @@ func chart(template string) map[string]string {
 	return map[string]string{"charts/cart/Chart.yaml": "apiVersion: v2\nname: cart\nversion: 1.0.0\n", "charts/cart/templates/cart.yaml": template}
 }
 
-// In mid-ramp a chart does not render, or expands for ever, and a kustomization has a remote base, or includes itself:
-// the rollout beside them goes on and can be rolled back. Their own worker deployments keep their versions and their
+// In mid-ramp a chart does not render, or expands for ever, and a kustomization has a remote base, or includes itself.
+// The rollout beside them goes on and can be rolled back. Their own worker deployments keep their versions and their
 // traffic, say why, and can be rolled back, too.
 func TestBombsBesideARamp(t *testing.T) {
 	images := map[string]temporalenv.Image{}

@@ -63,7 +63,7 @@ func (b *bot) end(by syscall.Signal) {
 }
 
 // betweenRuns is the least time from one start of a process that runs one cycle to the next one, as with a scheduled
-// job: what such runs wait for comes by itself, and each start costs a tenth of a second of a core.
+// job. What such runs wait for comes by itself, and each start costs a tenth of a second of a core.
 const betweenRuns = 400 * time.Millisecond
 
 // once runs one cycle in a process of its own; again if the server was too busy to answer in time.

@@ -157,7 +157,7 @@ func TestAnotherTemporalNamespace(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// The connection leads to another Temporal in mid-ramp: no worker is taken away from the workflows that are pinned to
+// The connection leads to another Temporal in mid-ramp. No worker is taken away from the workflows that are pinned to
 // its version, and traffic can still be taken back where the versions are.
 func TestAnotherTemporal(t *testing.T) {
 	w := newWorld(t)

@@ -68,7 +68,7 @@ const lookAtBody = `(() => {
 	};
 })()`
 
-// A pull request as people see it, in a browser on a real Gitea: each diagram is drawn, the first screen says what is
+// A pull request as people see it, in a browser on a real Gitea. Each diagram is drawn, the first screen says what is
 // asked and how to answer, and the rest is folded, and unfolds.
 func TestProposalInABrowser(t *testing.T) {
 	testneed.Long(t)

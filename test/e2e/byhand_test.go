@@ -91,7 +91,7 @@ func TestManualMovedBackAndForward(t *testing.T) {
 	require.Empty(t, w.changes())
 }
 
-// Somebody promotes the first version in Temporal, and pushes the next one before the bot looks again: what they did is
+// Somebody promotes the first version in Temporal, and pushes the next one before the bot looks again. What they did is
 // taken as it is, and the next version gets its files and is rolled out. So under Manual, and where its gate failed.
 func TestHandPromotionThenAPush(t *testing.T) {
 	for name, c := range map[string]struct{ strategy, gate, waits, then string }{

@@ -147,7 +147,7 @@ func (o *overtaken) before(next http.Handler) http.Handler {
 }
 
 // Fifty worker deployments change at once while somebody else pushes every two seconds, and once when the bot is about
-// to: everything lands, and nothing of the other's is lost. How many more tries that takes depends on the machine, and
+// to. Everything lands, and nothing of the other's is lost. How many more tries that takes depends on the machine, and
 // is logged: TestFiftyChangeBesideABusyWriter in internal/reconcile has a bound.
 func TestFiftyChangeWhileAnotherPushes(t *testing.T) {
 	testneed.Long(t)

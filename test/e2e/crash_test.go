@@ -145,7 +145,7 @@ func onlyRules(by []string) []string {
 	return by
 }
 
-// The bot is killed before and after every remote write; the next runs, with and without what it cached, end in the
+// The bot is killed before and after every remote write. The next runs, with and without what it cached, end in the
 // right state and raise nothing that they have not decided again.
 func TestKilledAtEveryWrite(t *testing.T) {
 	all := stories()

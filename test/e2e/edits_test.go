@@ -29,7 +29,7 @@ func (w *world) desiredShare() float64 {
 	return 0
 }
 
-// A hand edit of routing.yaml upward is a raise, without the pause; one to a build that the spec does not ask for is
+// A hand edit of routing.yaml upward is a raise, without the pause. One to a build that the spec does not ask for is
 // put back; one that says what somebody made in Temporal is taken as it is.
 func TestRoutingEdited(t *testing.T) {
 	w := newWorld(t)

@@ -25,7 +25,7 @@ import (
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// Temporal refuses a raise, and later a lowering, as it does where the bot may only read: the status says so, nothing
+// Temporal refuses a raise, and later a lowering, as it does where the bot may only read. The status says so, nothing
 // moves and nothing is committed again and again. Once the call is taken the rollout goes on, and the reason is gone.
 func TestTemporalRefusesTheCall(t *testing.T) {
 	w := newWorld(t)
@@ -136,7 +136,7 @@ func (w *world) keyed(key string) *keyed {
 	return k
 }
 
-// The bot's credentials for Temporal are missing, wrong, and later withdrawn: the status says so, and the rollout goes
+// The bot's credentials for Temporal are missing, wrong, and later withdrawn. The status says so, and the rollout goes
 // on with the right ones, without a restart of the bot.
 func TestTemporalRefusesTheCredentials(t *testing.T) {
 	w := newWorld(t)

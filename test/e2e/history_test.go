@@ -63,7 +63,7 @@ func specsOf(names []string, tag string, like specText) map[string]specText {
 }
 
 // checkHistory wants the branch to be one line of commits that were pushed one after the other, each changing
-// something; and no object to be missing.
+// something. No object may be missing.
 func (w *world) checkHistory() {
 	w.t.Helper()
 	w.repo.Fsck()
@@ -92,7 +92,7 @@ func checkMirrors(t *testing.T, cache string) {
 }
 
 // checkSteps wants each worker deployment to have gone through these routings, and through each once, both in Temporal
-// and in Git: a routing of Git is what a call makes of it, such as "ramp v2 10".
+// and in Git. A routing of Git is what a call makes of it, such as "ramp v2 10".
 func (w *world) checkSteps(names []string, steps ...string) {
 	w.t.Helper()
 	recorded := w.recordedSteps()

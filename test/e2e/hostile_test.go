@@ -119,7 +119,7 @@ func (n *neighbors) ramp() {
 	require.Equal(n.a.t, []string{"current v1", "ramp v2 10"}, n.b.calls())
 }
 
-// Somebody pushes policies that never end to one environment in mid-ramp: its raise is held, and says why; the other
+// Somebody pushes policies that never end to one environment in mid-ramp. Its raise is held, and says why; the other
 // environment's rollout goes on in the same cycles. What takes traffic back asks no policy, and with the policies
 // mended the rollout goes on.
 func TestHostilePolicyHoldsOnlyItsEnvironment(t *testing.T) {

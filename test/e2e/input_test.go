@@ -10,7 +10,7 @@ import (
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// What Git says cannot be used, in each way: it is reported, the old routing stays and all versions are kept; once it
+// What Git says cannot be used, in each way. It is reported, the old routing stays and all versions are kept; once it
 // is mended, the rollout goes on.
 func TestUnusableInput(t *testing.T) {
 	w := newWorld(t)
@@ -68,7 +68,7 @@ func TestWorkersNeverCome(t *testing.T) {
 	require.Equal(t, []string{"current v1", "current v2"}, w.calls())
 }
 
-// Two worker deployments on one task queue would take each other's workflows: the newcomer is held, naming the other,
+// Two worker deployments on one task queue would take each other's workflows. The newcomer is held, naming the other,
 // until it polls a queue of its own.
 func TestSharedTaskQueue(t *testing.T) {
 	w := newWorld(t, withImages(map[string]temporalenv.Image{"cart:v2": temporalenv.DefaultImage("cart")}))

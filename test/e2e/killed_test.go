@@ -56,7 +56,7 @@ func nothing() {}
 // mostKills is how often the bot is killed at most: by then it has long had time enough in between.
 const mostKills = 200
 
-// killAtRandom kills the bot at random times, so often and more, until all is done; people do something in between,
+// killAtRandom kills the bot at random times, so often and more, until all is done. People do something in between,
 // while a bot lives or none does. It gives how often the bot was killed, and the caches that it had.
 func (w *world) killAtRandom(random *rand.Rand, least int, meanwhile func(), done func() bool) (killed int, caches []string) {
 	w.t.Helper()

@@ -35,7 +35,7 @@ func (w *world) pullsAsked(r *review) []string {
 	return out
 }
 
-// awaitProposed is awaitPull, until all is done that the bot does about it: its address is in the record, what is
+// awaitProposed is awaitPull, until all is done that the bot does about it. Its address is in the record, what is
 // proposed goes on top of that, and its commit has a status.
 func (w *world) awaitProposed(r *review, title string) *sdk.PullRequest {
 	w.t.Helper()
@@ -153,7 +153,7 @@ func (w *world) mergeWhatWaits(r *review) {
 	}
 }
 
-// The bot is killed at each write while its commits are proposed, since the branch is protected: one pull request is
+// The bot is killed at each write while its commits are proposed, since the branch is protected. One pull request is
 // open at most, and what is merged is carried out once.
 func TestKilledWhileCommitsAreProposed(t *testing.T) {
 	testneed.Long(t)

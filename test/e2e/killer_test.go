@@ -21,9 +21,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// killer stands between the bot and a Gitea, and kills the bot with SIGKILL at each write: before it gets through; when
-// it is tried again, after it did and before the bot hears of it; and then it passes. Whenever the test waits, the next
-// bot is started: every second one knows nothing of those before.
+// killer stands between the bot and a Gitea, and kills the bot with SIGKILL at each write. It does so before it gets
+// through; when it is tried again, after it did and before the bot hears of it; and then it passes. Whenever the test
+// waits, the next bot is started: every second one knows nothing of those before.
 type killer struct {
 	w *world
 
@@ -184,7 +184,7 @@ func pushOf(r *http.Request) (what, push string) {
 	return what, what + from
 }
 
-// bodyOf reads a request's body, and leaves it there: one that ends early, since the client is gone, ends as early for
+// bodyOf reads a request's body, and leaves it there. One that ends early, since the client is gone, ends as early for
 // who reads it next.
 func bodyOf(r *http.Request) []byte {
 	body, err := io.ReadAll(r.Body)

@@ -506,7 +506,7 @@ func (w *world) botCommits() []string {
 // subject is what the bot's commits about the deployment begin with.
 const subject = "rampart(default): " + deployment + ": "
 
-// shortSubjects are botCommits without what is the same in all, and without those that only tell of states: whether
+// shortSubjects are botCommits without what is the same in all, and without those that only tell of states. Whether
 // these are commits of their own depends on when Temporal says so. Nor are those that a busy machine, too slow to read
 // Temporal in time, makes: they say so, and decide nothing, and then the state before is said again.
 func (w *world) shortSubjects() []string {

@@ -16,7 +16,7 @@ spec:
     - {name: prod, specs: ["workers/**"], output: {path: deploy}}
 `
 
-// In mid-ramp a push breaks rampart.yaml, and the candidate begins to fail: it is turned back all the same, by the bot
+// In mid-ramp a push breaks rampart.yaml, and the candidate begins to fail. It is turned back all the same, by the bot
 // that runs and by one that starts with nothing. Whatever else the push asks for waits until the file is mended.
 func TestBrokenConfigurationInMidRamp(t *testing.T) {
 	for name, c := range map[string]struct {

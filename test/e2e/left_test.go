@@ -11,7 +11,7 @@ import (
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// A cluster never gets the commit that scales a version down: its worker polls on, which the status says with one
+// A cluster never gets the commit that scales a version down. Its worker polls on, which the status says with one
 // commit, and explain with what to do. Once the worker is stopped the version goes. Its worker that is started again
 // was left behind, too.
 func TestWorkersLeftBehind(t *testing.T) {

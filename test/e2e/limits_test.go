@@ -28,7 +28,7 @@ const soon = "{strategy: AllAtOnce, rollback: {window: 1s}%s}"
 const stranger = "stray"
 
 // poll asks once for work as a worker of a version does that Git knows nothing of, on the queue named like its worker
-// deployment: which makes Temporal list the version.
+// deployment. That makes Temporal list the version.
 func (w *world) poll(ctx context.Context, buildID string) {
 	ctx, stop := context.WithTimeout(ctx, 3*time.Second)
 	defer stop()
@@ -39,8 +39,8 @@ func (w *world) poll(ctx context.Context, buildID string) {
 	})
 }
 
-// polls reports whether Temporal lists that worker where it looks itself before it deletes a version: in the enhanced
-// mode, whose cache may still hold what it told the bot.
+// polls reports whether Temporal lists that worker where it looks itself before it deletes a version. That is in the
+// enhanced mode, whose cache may still hold what it told the bot.
 func (w *world) polls(ctx context.Context, buildID string) bool {
 	id := w.id() + ":" + buildID
 	//nolint:staticcheck // deprecated: see above.
@@ -182,7 +182,7 @@ func TestServersVersionLimit(t *testing.T) {
 	require.Equal(t, []string{"current v1", "current v2", "current v3"}, w.calls())
 }
 
-// Versions that were scaled down and wait to be deleted fill the server's limit: with the next rollouts the server
+// Versions that were scaled down and wait to be deleted fill the server's limit. With the next rollouts the server
 // deletes the oldest of them itself, and their files go.
 func TestSeventhRollout(t *testing.T) {
 	testneed.Long(t)
@@ -222,7 +222,7 @@ func TestSeventhRollout(t *testing.T) {
 	}
 }
 
-// Ten worker deployments share a namespace whose limit is below what they ask for at once: all of them arrive, and
+// Ten worker deployments share a namespace whose limit is below what they ask for at once. All of them arrive, and
 // every change is made once.
 func TestManyUnderRateLimit(t *testing.T) {
 	testneed.Long(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// On a release that lacks something, the status, the log (once) and explain say what, and what happens instead; an
+// On a release that lacks something, the status, the log (once) and explain say what, and what happens instead. An
 // analysis judges by what there is.
 func TestOlderServer(t *testing.T) {
 	if os.Getenv("RAMPART_TEST_TEMPORAL_CLI") == "" {

@@ -275,7 +275,7 @@ func (w *world) setRampAs(identity, buildID string, percentage float32) {
 	})
 }
 
-// TestRetireAWorkerDeployment ends a whole worker deployment: its ramp goes, its current version goes once nothing uses
+// TestRetireAWorkerDeployment ends a whole worker deployment. Its ramp goes, its current version goes once nothing uses
 // it, a pinned workflow keeps its version, and at the end nothing is left.
 func TestRetireAWorkerDeployment(t *testing.T) {
 	w := newWorld(t)

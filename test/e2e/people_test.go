@@ -76,8 +76,8 @@ func (w *world) manifest(buildID string) string {
 	return w.file(w.dir() + "/versions/" + buildID + "/deployment.yaml")
 }
 
-// settle lets the bot look at the world several times more: until it has described the worker deployment, or listed
-// all of them, a few times.
+// settle lets the bot look at the world several times more. It goes on until it has described the worker deployment, or
+// listed all of them, a few times.
 func (w *world) settle() {
 	w.t.Helper()
 	looks := func() int { n := w.ns.Counts(); return n["DescribeWorkerDeployment"] + n["ListWorkerDeployments"] }

@@ -111,7 +111,7 @@ func (w *world) awaitBuild(image string) string {
 // that failed there again with the next push, and not before.
 const stuck = time.Minute
 
-// lookAt is pull, as a person looks who wants to merge it: one that Gitea left unchecked is checked by that, and one
+// lookAt is pull, as a person looks who wants to merge it. One that Gitea left unchecked is checked by that, and one
 // that it closed for a branch of its name that was deleted before is the one that the bot opened in its place.
 func (w *world) lookAt(r *review, p *sdk.PullRequest) *sdk.PullRequest {
 	w.t.Helper()
@@ -394,7 +394,7 @@ func TestRollbackWhileAProposalIsOpen(t *testing.T) {
 	require.NotEmpty(t, w.comments(r, p.Index), "it says why")
 }
 
-// What was asked lies in review while its facts go stale: the world moved on without it, and merging it later does not
+// What was asked lies in review while its facts go stale. The world moved on without it, and merging it later does not
 // do what was right then.
 func TestProposalThatWentStale(t *testing.T) {
 	testneed.Long(t)
@@ -526,7 +526,7 @@ func TestProtectedBranch(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// A changed template under a build ID that stays is a rolling update of workers that have traffic: it is proposed by
+// A changed template under a build ID that stays is a rolling update of workers that have traffic. It is proposed by
 // its template, and made once that is merged.
 func TestUpdateInPlaceIsMerged(t *testing.T) {
 	testneed.Long(t)

@@ -128,7 +128,7 @@ func TestObjectsOfTemplates(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// A scaler that is added while a version runs comes with the next one: what runs keeps its number of replicas, also
+// A scaler that is added while a version runs comes with the next one. What runs keeps its number of replicas, also
 // after the spec has none. AllVersions gives it to what runs, too.
 func TestScalerComesWithTheNextVersion(t *testing.T) {
 	w := newWorld(t)

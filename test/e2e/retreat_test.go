@@ -27,7 +27,7 @@ func (w *world) scaledUp(buildID string) bool {
 	return strings.Contains(m, "replicas: 1") && strings.Contains(m, "Prune=false")
 }
 
-// A revert is a rollback at once while the version before is up; later its workers come back first, and it is promoted
+// A revert is a rollback at once while the version before is up. Later its workers come back first, and it is promoted
 // as any version.
 func TestRevertWithAllAtOnce(t *testing.T) {
 	w := newWorld(t)

@@ -56,7 +56,7 @@ func approve(t *testing.T, r *review, by giteatest.User, p *sdk.PullRequest) {
 	require.NoError(t, err)
 }
 
-// A person takes traffic back while the next step is in review: it goes back at once, the pull request is closed, and
+// A person takes traffic back while the next step is in review. It goes back at once, the pull request is closed, and
 // is not asked for again. One that is merged all the same raises nothing: the bot had not closed it yet, and the person
 // who merged it took the proposal's side.
 func TestRollbackCommandWhileAProposalIsOpen(t *testing.T) {

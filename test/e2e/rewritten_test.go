@@ -11,7 +11,7 @@ import (
 )
 
 // rewrite puts another history in place of the branch's, as a person who forces a push does, while the bot has nothing
-// to write; make gives its tip by the one that is there.
+// to write. make gives its tip by the one that is there.
 func (w *world) rewrite(make func(tip string) string) {
 	w.t.Helper()
 	tip := w.repo.Tip("main")
@@ -64,8 +64,8 @@ func TestHistoryLosesTheRamp(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// Versions that are in use come back byte for byte when Git loses all that it had of them: with a history that was
-// forced, from the tip that the bot knew; by a commit that deletes them, from history, also by a bot that knows
+// Versions that are in use come back byte for byte when Git loses all that it had of them. That is with a history that
+// was forced, from the tip that the bot knew; by a commit that deletes them, from history, also by a bot that knows
 // nothing. Nothing moves, and versions that are not needed any more go as ever.
 func TestHistoryLosesVersionsInUse(t *testing.T) {
 	testneed.Long(t)

@@ -99,8 +99,8 @@ hold contains {"rule": concat("", ["shop.cd_", state]), "msg": concat(" ", ["the
 }
 `
 
-// A policy holds a rollout until what applies the manifests says that it is well: on the newest commit that holds the
-// version and has its status.
+// A policy holds a rollout until what applies the manifests says that it is well. That is on the newest commit that
+// holds the version and has its status.
 func TestHeldByACommitStatus(t *testing.T) {
 	testneed.Long(t)
 	r := new(review)

@@ -33,8 +33,8 @@ var (
 	hookBlock = regexp.MustCompile("(?s)```sh\n(#!/bin/sh\n.*?)```")
 )
 
-// A bot that polls every hour commits within moments of a push: told by the hook that the documentation has for bare
-// repositories, and by deliveries as the forges make them.
+// A bot that polls every hour commits within moments of a push. It is told by the hook that the documentation has for
+// bare repositories, and by deliveries as the forges make them.
 func TestWebhooks(t *testing.T) {
 	w := newWorld(t, overHTTP())
 	w.push("connection", map[string]string{})

@@ -25,7 +25,7 @@ type Place interface {
 	// Rename gives it another owner and name, and gives them: "owner/name".
 	Rename(owner, name string) string
 
-	// Branch makes a branch from main with a commit of its own; Push adds one, with files that no other commit has or
+	// Branch makes a branch from main with a commit of its own. Push adds one, with files that no other commit has or
 	// those that are named. Both give the commit. Advance has main be a commit, and DeleteBranch is what the person
 	// does.
 	Branch(name string) (commit string)

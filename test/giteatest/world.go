@@ -112,8 +112,8 @@ func (s *Server) Repository(tb testing.TB, owner string) Repository {
 }
 
 // quickHooks has hooks that would do nothing do so without starting Gitea, which takes a quarter of a second of
-// computing each: all that are run for Gitea's own pushes, and the one for each ref, which refuses refs of pull
-// requests and lets all others pass.
+// computing each. These are all that are run for Gitea's own pushes, and the one for each ref, which refuses refs of
+// pull requests and lets all others pass.
 func (r Repository) quickHooks() error {
 	const internal = "#!/bin/sh\n[ \"$GITEA_INTERNAL_PUSH\" = true ] && exit 0\n"
 	for _, hook := range []string{"pre-receive", "update", "post-receive"} {

@@ -79,8 +79,8 @@ func mutantSays[T ~string](n int, text, instead T) T {
 }
 `
 
-// which is the variable that says which mutant a test binary is; reach the one that names the file into which it writes
-// what mutants its tests come by, a number a line.
+// which is the variable that says which mutant a test binary is. reach is the one that names the file into which it
+// writes what mutants its tests come by, a number a line.
 const (
 	which = "RAMPART_MUTANT"
 	reach = "RAMPART_MUTANTS_REACHED"

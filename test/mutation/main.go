@@ -1,4 +1,4 @@
-// Command mutation breaks the planner in every way that it knows, one at a time, and sees whether a test notices: each
+// Command mutation breaks the planner in every way that it knows, one at a time, and sees whether a test notices. Each
 // condition is negated, each row of a table and each item of a list removed, each check of what must never be left out.
 // All mutants are compiled once, into one test binary in which a variable of the environment switches one of them on.
 //

@@ -26,12 +26,12 @@ type target struct {
 	dir, name string
 	// also are the folders of packages that only its tests use, and that are changed, too.
 	also []string
-	// checks are the types whose methods check something: each call of one is left out once, and each answer that one
+	// checks are the types whose methods check something. Each call of one is left out once, and each answer that one
 	// gives by itself is changed. Conditions are taken to pieces in methods of deep, and in functions that decide
 	// something: decides is what these result in.
 	checks, deep []string
 	decides      string
-	// flags go to every run; random are the tests that play at random, which only what survives the others is shown,
+	// flags go to every run. random are the tests that play at random, which only what survives the others is shown,
 	// and more flags for these.
 	flags       []string
 	random      string

@@ -34,7 +34,7 @@ func evacuation(stage v1alpha1.EvacuationStage, attempt int) rollout.BatchStart 
 	return rollout.BatchStart{BuildID: "v1", Job: e, Identity: bot}
 }
 
-// stranded are workflows pinned to v1, which has lost its traffic to v2; others, on v2 and following the current
+// stranded are workflows pinned to v1, which has lost its traffic to v2. Others, on v2 and following the current
 // version, must stay as they are.
 func (e *env) stranded(n int) (ids, others []string) {
 	e.T.Helper()

@@ -570,8 +570,8 @@ func TestStuck(t *testing.T) {
 	require.Equal(t, rollout.Stuck{Unattributed: rollout.Counted(0), Problems: rollout.Counted(1), ProblemsSample: rollout.Sample{Others: 1}}, obs.Stuck)
 }
 
-// An auto-upgrading workflow that cannot be replayed on the candidate is counted under the version that it comes from:
-// the sample says whose fault it is. One that begins later is not stuck.
+// An auto-upgrading workflow that cannot be replayed on the candidate is counted under the version that it comes from.
+// The sample says whose fault it is. One that begins later is not stuck.
 func TestStuckOnTheCandidate(t *testing.T) {
 	e := newEnv(t, set(dynamicconfig.NumConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute, 2))
 	e.Start("app", "v1")

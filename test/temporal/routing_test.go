@@ -185,7 +185,7 @@ func TestUnsentCallsAreTriedOnceMore(t *testing.T) {
 	require.Equal(t, 1, e.NS.Counts()[method]-before)
 }
 
-// A server that is too busy for a worker deployment is waited for; whether it did what it says it had no time for shows
+// A server that is too busy for a worker deployment is waited for. Whether it did what it says it had no time for shows
 // in the routing.
 func TestBusyServer(t *testing.T) {
 	e := newEnv(t)

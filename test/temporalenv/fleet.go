@@ -97,7 +97,7 @@ func NewFleet(cfg FleetConfig) *Fleet {
 	return &Fleet{cfg: cfg, objects: map[string]*live{}}
 }
 
-// Apply makes the cluster what manifests say, as a sync with pruning does: what is missing starts, what changed
+// Apply makes the cluster what manifests say, as a sync with pruning does. What is missing starts, what changed
 // restarts, what is gone stops unless its last applied copy is guarded. It does not wait for pods to be ready. Invalid
 // manifests change nothing.
 func (f *Fleet) Apply(manifests []byte) error {
@@ -159,7 +159,7 @@ func (f *Fleet) apply(o Object) {
 	f.scale(l, replicas)
 }
 
-// replicasAfter is the number of replicas after applying: a manifest that never said a number leaves what an autoscaler
+// replicasAfter is the number of replicas after applying. A manifest that never said a number leaves what an autoscaler
 // chose alone; one that stops saying it falls back to the cluster's default of 1.
 func replicasAfter(before *Deployment, after Deployment, now int) int {
 	switch {

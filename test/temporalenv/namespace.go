@@ -59,13 +59,14 @@ func (n *Namespace) Override(setting dynamicconfig.GenericSetting, value any) (r
 // Calls are the recorded mutating calls to this namespace, oldest first.
 func (n *Namespace) Calls() []Call { return n.server.proxy.recorder.calls(n.name) }
 
-// RoutingCalls are the accepted calls that set the routing, oldest first: "ramp v2 10", "current v2", "ramp none" for a
-// ramp taken back, "unversioned" in place of a build ID for workers without one. An empty deployment means all of them.
+// RoutingCalls are the accepted calls that set the routing, oldest first. They are "ramp v2 10", "current v2", "ramp
+// none" for a ramp taken back, "unversioned" in place of a build ID for workers without one. An empty deployment means
+// all of them.
 func (n *Namespace) RoutingCalls(deployment string) []string {
 	return routingCalls(n.Calls(), deployment)
 }
 
-// RoutingChanges are the RoutingCalls of one deployment without those that Temporal took as no change: setting what is
+// RoutingChanges are the RoutingCalls of one deployment without those that Temporal took as no change. Setting what is
 // set already, by the same identity, is accepted whatever the token.
 func (n *Namespace) RoutingChanges(deployment string) []string {
 	return routingChanges(n.Calls(), deployment)
@@ -84,13 +85,13 @@ func (n *Namespace) Counts() map[string]int { return n.server.proxy.recorder.cou
 // fault without a point.
 func (n *Namespace) Inject(f Fault) (remove func()) { return n.server.proxy.faults.add(n.name, f) }
 
-// BeforeForward calls hook before a call to this namespace is forwarded, in the goroutine that serves it: a hook can
+// BeforeForward calls hook before a call to this namespace is forwarded, in the goroutine that serves it. A hook can
 // hold the call up or change the world under it. Polls and responses of workers go through it too.
 func (n *Namespace) BeforeForward(hook Hook) (remove func()) {
 	return n.server.proxy.hooks.add(n.name, hook)
 }
 
-// usable is nil once the server's own workers poll for this namespace: they run the workflows behind worker
+// usable is nil once the server's own workers poll for this namespace. They run the workflows behind worker
 // deployments, and everything else is up before them.
 func (n *Namespace) usable(ctx context.Context) error {
 	resp, err := n.Service().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
@@ -109,7 +110,7 @@ func (n *Namespace) usable(ctx context.Context) error {
 }
 
 // LogOwnWorkflows logs the end of the histories of the server's own workflows, which keep the state of worker
-// deployments, and what they wait for: a test that failed shows by it what the server was doing.
+// deployments, and what they wait for. A test that failed shows by it what the server was doing.
 func (n *Namespace) LogOwnWorkflows(t testing.TB) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -156,7 +156,7 @@ func (e environment) LookupEnv(name string) (string, bool) {
 	return value, ok
 }
 
-// environ is what a container sees: the last of several entries of one name wins, secrets are filled in, and paths of
+// environ is what a container sees. The last of several entries of one name wins, secrets are filled in, and paths of
 // files are found under the fleet's root.
 func (f *Fleet) environ(object string, vars []corev1.EnvVar) (environment, error) {
 	namespace, _, _ := strings.Cut(strings.TrimPrefix(object, "Deployment "), "/")

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The pause between two looks at a condition is ten times what the last look took, within these bounds: a look at a ref
+// The pause between two looks at a condition is ten times what the last look took, within these bounds. A look at a ref
 // costs nothing, one at a Gitea or by a process of git some hundredths of a second of a core that those need who are
 // waited for.
 const (

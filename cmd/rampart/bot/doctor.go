@@ -259,8 +259,8 @@ func (d *doctor) rules(world rollout.World, judges *cmdutil.Judges) {
 	d.pass("policies", "those of each environment can be used")
 }
 
-// temporal checks what the specs lead to: what keeps a spec from being used, and each Temporal namespace by each
-// connection, with the worst that is known of it.
+// temporal checks what the specs lead to. It reports what keeps a spec from being used, and each Temporal namespace by
+// each connection, with the worst that is known of it.
 func (d *doctor) temporal(ctx context.Context, pool *temporal.Pool, decided []*rollout.Decision) {
 	found, tried := map[string]check{}, map[string]trial{}
 	var order []string

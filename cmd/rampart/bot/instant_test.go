@@ -14,7 +14,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// instant is a Temporal that does at once what it is told: a version that is asked for registers and its worker polls,
+// instant is a Temporal that does at once what it is told. A version that is asked for registers and its worker polls,
 // and what lost its traffic is drained in a minute.
 type instant struct {
 	now func() time.Time

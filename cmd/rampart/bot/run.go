@@ -159,7 +159,7 @@ const (
 	// soonest is the least time between two cycles, unless --interval is shorter.
 	soonest = time.Second
 	// leastPatience is how long a cycle waits for the repository at least, before it lowers traffic by what was read
-	// last: what other groups decided meanwhile is decided again then.
+	// last. What other groups decided meanwhile is decided again then.
 	leastPatience = 10 * time.Second
 )
 

@@ -25,9 +25,9 @@ import (
 	"github.com/rampart-gitops/rampart/render"
 )
 
-// A bot that remembers, between cycles and over restarts, does at every moment what one does that reads and decides
-// everything in every cycle: whatever people do to the repository, to proposals and to Temporal's routing, all branches
-// and all calls to Temporal stay the same.
+// A bot that remembers does at every moment what one does that reads and decides everything in every cycle. Whatever
+// people do to the repository, to proposals and to Temporal's routing, all branches and all calls to Temporal stay the
+// same, also over restarts.
 func TestSurveyLeavesNothingOut(t *testing.T) {
 	worlds(t, "40") // each takes a second
 	j := &cmdutil.Judges{}

@@ -1,6 +1,6 @@
-// Package cmdtest has what the tests of several groups of commands share: a spec with what Temporal says of it, a clock
-// that stands still, and a server that logs a GitHub App in. It does not import cmdutil, so that the tests of cmdutil
-// can use it.
+// Package cmdtest has what the tests of several groups of commands share. It has a spec with what Temporal says of it,
+// a clock that stands still, and a server that logs a GitHub App in. It does not import cmdutil, so that the tests of
+// cmdutil can use it.
 package cmdtest
 
 import (

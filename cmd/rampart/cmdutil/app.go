@@ -1,6 +1,6 @@
-// Package cmdutil has what several groups of commands share: the state of one run of the program with its global flags,
-// output, exit codes, settings, completion, and the flags and clients for repositories, Temporal, clusters and
-// policies.
+// Package cmdutil has what several groups of commands share. That is the state of one run of the program with its
+// global flags, output, exit codes, settings, completion, and the flags and clients for repositories, Temporal,
+// clusters and policies.
 //
 // A helper that one group uses lives in that group. cmdutil knows no group, and builds no commands.
 //

@@ -24,8 +24,8 @@ reads the commit that the remote's --branch is at, not the work tree; it says wh
 folder inside a repository means that repository, unless the folder has a rampart.yaml. A folder outside of any is
 read as it is on disk.`
 
-// OpenPublished opens what a command reads that tells what the bot wrote: the branch of --repo, else the clone that the
-// folder -C is in, else the folder. close releases it.
+// OpenPublished opens what a command reads that tells what the bot wrote. That is the branch of --repo, else the clone
+// that the folder -C is in, else the folder. close releases it.
 func (a *App) OpenPublished(f RepositoryFlags) (source reconcile.Source, close func() error, err error) {
 	if f.URL != "" {
 		return a.OpenSource(f)

@@ -106,7 +106,7 @@ func messages(d *rollout.Decision) []string {
 	return out
 }
 
-// A bundle is a floor under the repository's policies: a new revision counts from the next reading on, its fact with
+// A bundle is a floor under the repository's policies. A new revision counts from the next reading on, its fact with
 // it, and a server that is away takes nothing away, not even across a restart.
 func TestABundleInTheCycle(t *testing.T) {
 	s := newBundleServer(t)

@@ -88,7 +88,7 @@ func (g GateInputs) read(in rollout.GateInputRef) (data json.RawMessage, err err
 	return data, nil
 }
 
-// errNoGateKey keeps Secrets from being used without a key: their plain hash would be in the ID of a workflow, and what
+// errNoGateKey keeps Secrets from being used without a key. Their plain hash would be in the ID of a workflow, and what
 // is short could be guessed from it.
 var errNoGateKey = errors.New("an input from a Secret needs --gate-key-file")
 

@@ -62,7 +62,7 @@ func TestGateInputs(t *testing.T) {
 	require.ErrorContains(t, err, "--gate-inputs")
 }
 
-// A gate takes no input of another namespace, however a spec asks for it: the spec is refused, or the file is not among
+// A gate takes no input of another namespace, however a spec asks for it. The spec is refused, or the file is not among
 // its own.
 func TestGateInputsOfAnotherNamespace(t *testing.T) {
 	dir := t.TempDir()
@@ -129,7 +129,7 @@ spec:
 	}
 }
 
-// The digest of a Secret depends on the bot's key alone beside the content: it is the same for every bot that has the
+// The digest of a Secret depends on the bot's key alone beside the content. It is the same for every bot that has the
 // key, and says nothing to who has not. That of a ConfigMap is the plain one.
 func TestGateKey(t *testing.T) {
 	dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 const ownPart = 0.6
 
 // boundMemory has the runtime collect garbage in time to stay below its part of a container's memory limit, unless
-// GOMEMLIMIT says something else: what a first cycle leaves behind would come near to twice what it needs, and the
+// GOMEMLIMIT says something else. What a first cycle leaves behind would come near to twice what it needs, and the
 // process be killed. Without a limit nothing changes.
 func boundMemory(log *slog.Logger, limit memlimit.Provider) {
 	bytes, err := memlimit.Set(memlimit.WithProvider(limit), memlimit.WithRatio(ownPart))

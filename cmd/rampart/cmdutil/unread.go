@@ -15,8 +15,8 @@ import (
 // ourPackage begins the packages that the bot asks.
 var ourPackage = regexp.MustCompile(`(?m)^[ \t]*package[ \t]+rampart\.`)
 
-// UnreadPolicies gives a warning for each policy, and each data file with parameters of the library, that no
-// environment of the folder reads: what they are meant to forbid is allowed.
+// UnreadPolicies warns of policies, and of data files with parameters of the library, that no environment of the folder
+// reads. What they are meant to forbid is allowed.
 func (s *Specs) UnreadPolicies() ([]v1alpha1.Problem, error) {
 	files, err := FilesBelow(s.Base, ".rego", ".yaml", ".yml", ".json")
 	if err != nil {

@@ -88,7 +88,7 @@ func (s *Specs) readers(file string) []string {
 	return out
 }
 
-// UselessWaivers warns of waivers that cannot have an effect on any worker deployment: no environment reads them, or
+// UselessWaivers warns of waivers that cannot have an effect on any worker deployment. No environment reads them, or
 // they are about an environment that does not read them, or about a rule that no policy there has.
 func UselessWaivers(s Specs, judges *Judges) []v1alpha1.Problem {
 	var out []v1alpha1.Problem

@@ -15,7 +15,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Two worker deployments could start in the same cycle where policy lets one: a plan, one made of a snapshot of it, and
+// Two worker deployments could start in the same cycle where policy lets one. A plan, one made of a snapshot of it, and
 // the explanation of that say which one waits, and for whom.
 func TestOneRolloutAtATime(t *testing.T) {
 	a, out := testApp(t)

@@ -1,5 +1,6 @@
-// Package inspect has the commands that look at a repository and at Temporal, and explain what they find: `plan`,
-// `observe`, `status`, `wait`, `explain`, `history` and `references`. They write nothing: no writer is constructed.
+// Package inspect has the commands that look at a repository and at Temporal, and explain what they find. These are
+// `plan`, `observe`, `status`, `wait`, `explain`, `history` and `references`. They write nothing: no writer is
+// constructed.
 package inspect
 
 import (

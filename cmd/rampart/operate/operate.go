@@ -1,6 +1,6 @@
-// Package operate has the commands by which people say what is to happen to one worker deployment: `rollback`, `hold`,
-// `resume`, `retry`, `approve`, `reject`, `retire`, `adopt` and `release`. Each commits a change of the worker
-// deployment's record, with the person as author.
+// Package operate has the commands by which people say what is to happen to one worker deployment. These are
+// `rollback`, `hold`, `resume`, `retry`, `approve`, `reject`, `retire`, `adopt` and `release`. Each commits a change of
+// the worker deployment's record, with the person as author.
 package operate
 
 import (
@@ -167,7 +167,7 @@ func (o *operation) find(ctx context.Context) (found, error) {
 }
 
 // inOtherEnvironment reports whether a record is of another environment than the one that a branch without a
-// rampart.yaml has: so it is on a branch that holds nothing but an output.
+// rampart.yaml has. Then it is on a branch that holds nothing but an output.
 func inOtherEnvironment(s rollout.Snapshot) bool {
 	is := s.Record.Routing
 	return is != nil && is.Spec.Environment != "" && is.Spec.Environment != s.Environment.Name &&

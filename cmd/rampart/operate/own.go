@@ -68,7 +68,7 @@ adopt takes the routing back.`,
 	return cmd
 }
 
-// own writes down whose the routing is to be, and then asks Temporal for it: a bot in between finds it in Git, and
+// own writes down whose the routing is to be, and then asks Temporal for it. A bot in between finds it in Git, and
 // leaves it alone.
 func (o *operation) own(ctx context.Context, server cmdutil.TemporalFlags,
 	do func(rollout.Snapshot) (operator.Owner, error)) (t told, err error) {

@@ -246,8 +246,8 @@ func isNamed(name string, d rollout.Name) bool {
 	return name == "" || name == d.String() || name == d.Name
 }
 
-// engineFor compiles the policies that a document is judged by: those of paths, or of its environment in the folder -C
-// with those of the bot's own configuration. closeAll lets go of them.
+// engineFor compiles the policies that a document is judged by. These are those of paths, or of its environment in the
+// folder -C with those of the bot's own configuration. closeAll lets go of them.
 func engineFor(ctx context.Context, a *cmdutil.App, d *policy.Document,
 	paths []string) (engine *sandbox.Engine, closeAll func(), err error) {
 	if len(paths) > 0 {

@@ -14,8 +14,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// validateChange checks the folder -C as a change on top of a commit: files as they are, judged by the environments,
-// policies, data and waivers of the commit. So a change that loosens a policy is not judged by what it makes of it.
+// validateChange checks the folder -C as a change on top of a commit. Its files count as they are, judged by the
+// environments, policies, data and waivers of the commit. So a change that loosens a policy is not judged by what it
+// makes of it.
 func validateChange(ctx context.Context, a *cmdutil.App, base string, judges *cmdutil.Judges) (validation, error) {
 	head, err := a.LoadSpecs(nil)
 	if err != nil {

@@ -321,7 +321,7 @@ func (r *previewing) unjudged() []string {
 	return out
 }
 
-// renamed are the environments that the change adds in place of one that it takes away, by the name of that: they write
+// renamed are the environments that the change adds in place of one that it takes away, by the name of that. They write
 // to its folder, or have one of its worker deployments.
 func (r *previewing) renamed() map[string]rollout.EnvironmentWorld {
 	before, own := r.merge.Before.Environments, r.merge.Own.Environments

@@ -181,8 +181,8 @@ func (out *validation) conclude() {
 	out.Valid = !v1alpha1.HasErrors(out.Problems) && !slices.ContainsFunc(out.Findings, specFinding.refuses)
 }
 
-// policyProblems are what is wrong with an environment's policies and data: errors in files that the bot cannot use,
-// for which it holds; warnings where it goes on and something has no effect.
+// policyProblems are what is wrong with an environment's policies and data. Errors are in files that the bot cannot
+// use, for which it holds; warnings tell where it goes on and something has no effect.
 func policyProblems(ctx context.Context, engine *sandbox.Engine, s cmdutil.Specs,
 	env rollout.EnvironmentWorld) []v1alpha1.Problem {
 	cfg := cmdutil.PolicyConfig(env)

@@ -86,8 +86,8 @@ func shuffled(t *rapid.T, v any) string {
 	}
 }
 
-// TestCanonicalIsIndependentOfNotation: two notations of one value are the same bytes, by CanonicalJSON and as the raw
-// part of a decoded object, and they are still that value.
+// TestCanonicalIsIndependentOfNotation: two notations of one value are the same bytes. That holds for CanonicalJSON and
+// for the raw part of a decoded object, and the bytes are still that value.
 func TestCanonicalIsIndependentOfNotation(t *testing.T) {
 	raw := func(t *rapid.T, text string) string {
 		const template = `{"apiVersion": "temporal.io/v1alpha1", "kind": "WorkerDeployment", "metadata": {"name": "a"}, "spec": {

@@ -39,7 +39,7 @@ type Environment struct {
 	Approval Approval `json:"approval"`
 	// PullRequests of what waits for approval.
 	PullRequests PullRequests `json:"pullRequests,omitzero"`
-	// CommitStatuses says what the commit that asked for something gets a status for at the forge: Environment
+	// CommitStatuses says what the commit that asked for something gets a status for at the forge. Environment
 	// (default), one for all that it asked for there; WorkerDeployment, one for each; Off, none.
 	CommitStatuses CommitStatuses `json:"commitStatuses,omitempty"`
 	// Policies are path globs of Rego files.
@@ -65,8 +65,8 @@ type Environment struct {
 
 // Helm says how charts are rendered.
 type Helm struct {
-	// Values are files over the values.yaml of each chart, the later over the earlier: paths from the chart's folder,
-	// or, after a slash, from the repository's root. Each chart has to have all of them.
+	// Values are files over the values.yaml of each chart, the later over the earlier. They are paths from the chart's
+	// folder, or, after a slash, from the repository's root. Each chart has to have all of them.
 	Values []string `json:"values,omitempty"`
 }
 
@@ -132,8 +132,8 @@ type PullRequests struct {
 	Teams []string `json:"teams,omitempty"`
 	// AutoMerge lets the forge merge them in this way as soon as its rules (checks, approvals) allow it; "": people do.
 	AutoMerge MergeMethod `json:"autoMerge,omitempty"`
-	// OnProtectedBranch says what becomes of commits that a rule of the output's branch keeps the bot from pushing:
-	// with Propose they are put into a pull request of their own; "": the bot says so, and tries again.
+	// OnProtectedBranch says what becomes of commits that a rule of the output's branch keeps the bot from pushing.
+	// With Propose they are put into a pull request of their own. "": the bot says so, and tries again.
 	OnProtectedBranch OnProtectedBranch `json:"onProtectedBranch,omitempty"`
 }
 
@@ -175,9 +175,9 @@ type CD struct {
 	// default Progressing. What waits for them goes on during the ramp with Healthy.
 	// +optional
 	RampHealth RampHealth `json:"rampHealth"`
-	// Hydrator names the commit that asked in each commit of the bot, as ArgoCD's source hydrator does: in trailers of
-	// its message, which ArgoCD shows beside the commit, and in hydrator.metadata in the output's folder. No commit is
-	// made for that alone.
+	// Hydrator names the commit that asked in each commit of the bot, as ArgoCD's source hydrator does. It does so in
+	// trailers of its message, which ArgoCD shows beside the commit, and in hydrator.metadata in the output's folder.
+	// No commit is made for that alone.
 	// +optional
 	Hydrator bool `json:"hydrator,omitempty"`
 }

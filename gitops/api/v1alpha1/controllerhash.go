@@ -32,9 +32,9 @@ func (t PodTemplate) ControllerHash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ControllerHash is what the in-cluster controller writes into the annotation temporal.io/connection-spec-hash:
-// SHA-256, in hex, of the address, the server name and the Secret's name, joined bare. Two connections can share one:
-// Hash tells them apart.
+// ControllerHash is what the in-cluster controller writes into the annotation temporal.io/connection-spec-hash. It is
+// the SHA-256, in hex, of the address, the server name and the Secret's name, joined bare. Two connections can share
+// one: Hash tells them apart.
 func (c ConnectionSpec) ControllerHash() string {
 	text := c.HostPort
 	if c.TLS != nil {

@@ -23,7 +23,7 @@ type Document struct {
 	// Problems of this document, in the order of their lines. Decode gives them too.
 	Problems []Problem
 
-	// data and index find the document again when a position is asked for: keeping every position of ten thousand specs
+	// data and index find the document again when a position is asked for. Keeping every position of ten thousand specs
 	// would take more memory than the specs.
 	data  []byte
 	index int

@@ -25,9 +25,9 @@ func (w *WorkerDeployment) Digest() string {
 	})
 }
 
-// Seal puts the digest of the spec into the annotation AnnotationRoutingDigest: sha256: and the hex of SHA-256 over its
-// canonical JSON as it is written, with the fields that this release does not know. So a release that knows more of
-// them, or fewer, gives the same digest.
+// Seal puts the digest of the spec into the annotation AnnotationRoutingDigest. It is sha256: and the hex of SHA-256
+// over its canonical JSON as it is written, with the fields that this release does not know. So a release that knows
+// more of them, or fewer, gives the same digest.
 func (r *Routing) Seal() {
 	annotations := maps.Clone(r.Metadata.Annotations)
 	if annotations == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
-// FuzzDecode: never a panic, never long, the same twice; problems where they can be; and what is good is written as
+// FuzzDecode: never a panic, never long, the same twice, and problems where they can be. What is good is written as
 // JSON and read back as the same.
 func FuzzDecode(f *testing.F) {
 	samples, err := filepath.Glob("testdata/*.yaml")

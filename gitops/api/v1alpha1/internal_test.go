@@ -30,8 +30,8 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-// TestShapes walks the shapes of all that is decoded: names sorted for the walk over them, and each string type of ours
-// with its values, so that none is forgotten.
+// TestShapes walks the shapes of all that is decoded. It sees names sorted for the walk over them, and each string type
+// of ours with its values, so that none is forgotten.
 func TestShapes(t *testing.T) {
 	seen := map[*shape]bool{}
 	var walk func(*shape)

@@ -109,8 +109,8 @@ func sortProblems(problems []Problem) {
 // maxNameLength is the longest name that a suggestion is sought for. No known name is near it.
 const maxNameLength = 64
 
-// Closest gives the known name that is nearest to name: by edit distance, within a third of its length, or else the
-// only one that has name as a part, such as ArgoCD for argo. "": there is none.
+// Closest gives the known name that is nearest to name. Nearest is by edit distance, within a third of its length, or
+// else the only one that has name as a part, such as ArgoCD for argo. "": there is none.
 func Closest(name string, known []string) string {
 	if len(name) > maxNameLength {
 		return ""

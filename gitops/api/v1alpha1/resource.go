@@ -46,12 +46,12 @@ type RecordedResource struct {
 }
 
 // DefaultResourceKinds are the kinds that a WorkerResourceTemplate may make unless the bot's own configuration says
-// otherwise: what scales a version's workers or keeps some of them running.
+// otherwise. They scale a version's workers or keep some of them running.
 func DefaultResourceKinds() []string {
 	return []string{"HorizontalPodAutoscaler", "PodDisruptionBudget", "ScaledObject"}
 }
 
-// groupsOf are the API groups of kinds that an entry means by their names alone: other groups may have kinds of the
+// groupsOf are the API groups of kinds that an entry means by their names alone. Other groups may have kinds of the
 // same names, which do something else.
 var groupsOf = map[string]string{"horizontalpodautoscaler": "autoscaling", "poddisruptionbudget": "policy",
 	"scaledobject": "keda.sh"}
@@ -95,7 +95,7 @@ func (s WorkerResourceTemplateSpec) RefPath() string {
 // Resource is what there is to know of the object that a template makes.
 type Resource struct {
 	APIVersion, Kind string
-	// Hash is the hex of SHA-256 over the canonical JSON of the template as the user wrote it: no library's types are
+	// Hash is the hex of SHA-256 over the canonical JSON of the template as the user wrote it. No library's types are
 	// in it, so no upgrade changes it.
 	Hash string
 	// Scales says that it has a scaleTargetRef that is filled in: the object scales the version's Deployment.

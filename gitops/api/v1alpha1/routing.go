@@ -366,8 +366,8 @@ type Asked struct {
 // +kubebuilder:validation:Enum=Keep;Unroute;UnrouteAnyway
 type RetireCurrent string
 
-// What becomes of the current version: it keeps its traffic until a person sees to that; it loses it once it is
-// proven that the version is not needed; it loses it without that proof.
+// What becomes of the current version. It keeps its traffic until a person sees to that; it loses it once it is proven
+// that the version is not needed; it loses it without that proof.
 const (
 	KeepCurrent   RetireCurrent = "Keep"
 	UnrouteProven RetireCurrent = "Unroute"

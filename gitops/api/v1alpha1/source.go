@@ -185,8 +185,8 @@ func lineOf(data []byte, line int) string {
 	return string(text)
 }
 
-// jsonAsYAML rewrites the few things that JSON strings may hold and the YAML parser does not read: escaped surrogate
-// pairs, escaped slashes, and characters that YAML calls unprintable. Lines stay what they are.
+// jsonAsYAML rewrites the few things that JSON strings may hold and the YAML parser does not read. These are escaped
+// surrogate pairs, escaped slashes, and characters that YAML calls unprintable. Lines stay what they are.
 func jsonAsYAML(data []byte) []byte {
 	start := bytes.TrimLeft(bytes.TrimPrefix(data, []byte("\ufeff")), " \t\r\n")
 	if len(start) == 0 || start[0] != '{' && start[0] != '[' {

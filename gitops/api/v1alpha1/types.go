@@ -210,8 +210,8 @@ type Analysis struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10
 	Tolerance float64 `json:"tolerance"`
-	// MaxFailureRate is what the candidate's failure rate may be at most, whatever the current version's is: a fraction
-	// above 0 and below 1; 0: no such ceiling.
+	// MaxFailureRate is what the candidate's failure rate may be at most, whatever the current version's is. It is a
+	// fraction above 0 and below 1; 0: no such ceiling.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:ExclusiveMinimum=true
 	// +kubebuilder:validation:Maximum=1

@@ -112,7 +112,7 @@ func (v *validator) resourceTemplate(n *node, t *WorkerResourceTemplate) {
 	}
 }
 
-// injected checks the places of a template that are filled in for every version: they are marked by an empty value, and
+// injected checks the places of a template that are filled in for every version. They are marked by an empty value, and
 // nothing else may stand there.
 func (v *validator) injected(spec *node) {
 	if f := spec.get("minReplicas"); f != nil && f.kind == numberNode && f.text == "0" {

@@ -35,8 +35,8 @@ func (f *Forge) label(ctx context.Context, number int64, names []string) error {
 	return nil
 }
 
-// labels are the labels that the repository can use, by name: its own, and those of its organization as far as the
-// token may see them.
+// labels are the labels that the repository can use, by name. These are its own, and those of its organization as far
+// as the token may see them.
 func (f *Forge) labels(ctx context.Context) (map[string]int64, error) {
 	known := map[string]int64{}
 	for page := 1; page <= maxPages; page++ {

@@ -67,7 +67,7 @@ func (f *Forge) Branch(ctx context.Context, name string) (*forge.Branch, error) 
 	return b, nil
 }
 
-// isApp says that the token is an App's, whose role in a repository GitHub does not tell: what it may do are the
+// isApp says that the token is an App's, whose role in a repository GitHub does not tell. What it may do are the
 // permissions of its installation.
 func (f *Forge) isApp(ctx context.Context) (bool, error) {
 	login, err := f.Login(ctx)

@@ -314,7 +314,7 @@ func (p *place) Status(commit, context string) forgetest.Status {
 	return forgetest.Status{}
 }
 
-// front is between the adapter and Gitea: it counts, may answer instead, and asks for no more of a list than Gitea is
+// front is between the adapter and Gitea. It counts, may answer instead, and asks for no more of a list than Gitea is
 // set to give.
 type front struct {
 	mu     sync.Mutex

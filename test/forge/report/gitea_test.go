@@ -57,7 +57,7 @@ func by(text string) report.ProposalReport {
 	}
 }
 
-// TestGiteaShowsPullRequests: on a real Gitea, what others wrote notifies no user and links nothing, tables and folds
+// TestGiteaShowsPullRequests: on a real Gitea, what others wrote notifies no user and links nothing. Tables and folds
 // are what they are meant to be, and diagrams are left to the browser. The same text by itself would have done all of
 // that.
 func TestGiteaShowsPullRequests(t *testing.T) {

@@ -1,5 +1,5 @@
-// Command extract takes from what GitHub publishes of its API the operations that Rampart uses, as they are: from its
-// OpenAPI document (npm: @octokit/openapi) and from its GraphQL schema (npm: @octokit/graphql-schema). Words for people
+// Command extract takes from what GitHub publishes of its API the operations that Rampart uses, as they are. It reads
+// its OpenAPI document (npm: @octokit/openapi) and its GraphQL schema (npm: @octokit/graphql-schema). Words for people
 // and examples are left out, which are most of it. See the Makefile: make github-api.
 package main
 
