@@ -1,2 +1,3 @@
-// Package archtest holds the rules for imports between packages: its test reads what the packages import.
+// Package archtest holds the rules for imports between packages, and for what documents and comments say. Its tests
+// read them all.
 package archtest
