@@ -99,7 +99,7 @@ type Repository struct {
 type reading struct {
 	reader *index.Reader
 	last   *rollout.World
-	tips   map[string]git.Tip
+	from   fetched
 	// unreadable are the records of the world that cannot be read.
 	unreadable []unreadableRecord
 	// anew says that the next one is made although nothing moved.
@@ -180,17 +180,16 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 	if err != nil {
 		return rollout.World{}, err
 	}
-	tips := map[string]git.Tip{r.cfg.Branch: tip}
+	from := fetched{map[string]git.Tip{r.cfg.Branch: tip}, map[string]failedFetch{}}
 	buildsAgain := as.buildsAgain(r.cfg.Now)
 	if as.last != nil {
 		for _, env := range as.last.Environments {
-			if err := r.fetchOutput(ctx, env.Environment, tips); err != nil {
+			if err := r.fetchOutput(ctx, env.Environment, from, as.from); err != nil {
 				return rollout.World{}, err
 			}
 		}
-		same := func(a, b git.Tip) bool { return a.Commit == b.Commit }
-		if maps.EqualFunc(tips, as.tips, same) && !as.anew && !r.searchesAgain() && !buildsAgain {
-			r.lastTips = as.tips
+		if from.same(as.from) && !as.anew && !r.searchesAgain() && !buildsAgain {
+			r.lastTips = as.from.tips
 			return *as.last, nil
 		}
 	}
@@ -201,10 +200,15 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 	r.last.Earlier = func(visit func(tree.Tree) bool) bool { return r.earlier(ctx, tip, visit) }
 	world, err := as.reader.Read(tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: tip.Tree},
 		func(env v1alpha1.Environment) (tree.Tree, string, error) {
-			if err := r.fetchOutput(ctx, env, tips); err != nil {
+			if err := r.fetchOutput(ctx, env, from, as.from); err != nil {
 				return nil, "", err
 			}
-			out := tips[r.outputBranch(env)]
+			if failed, ok := from.failed[r.outputBranch(env)]; ok && failed.last.Commit.IsZero() {
+				return nil, "", failed.err
+			} else if ok {
+				return tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: failed.last.Tree}, "", failed.err
+			}
+			out := from.tips[r.outputBranch(env)]
 			if out.Commit.IsZero() {
 				return tree.Commit{Ctx: ctx, Mirror: r.mirror, Hash: out.Tree}, "", nil
 			}
@@ -213,7 +217,7 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 	if err != nil {
 		return rollout.World{}, r.mirror.Needed(err)
 	}
-	as.last, as.tips, as.unreadable, r.lastTips = &world, tips, r.unreadableRecords(world), tips
+	as.last, as.from, as.unreadable, r.lastTips = &world, from, r.unreadableRecords(world), from.tips
 	if as.buildAgain.IsZero() && as.reader.Unbuilt() {
 		as.buildAgain = r.cfg.Now().Add(buildPause)
 	}
@@ -221,21 +225,54 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 	return world, nil
 }
 
-// fetchOutput adds the tip of an environment's output branch; a branch that does not exist yet has a zero tip.
-func (r *Repository) fetchOutput(ctx context.Context, env v1alpha1.Environment, tips map[string]git.Tip) error {
+// fetched are branches by name: their tips, or why one cannot be fetched though the server can be reached.
+type fetched struct {
+	tips   map[string]git.Tip
+	failed map[string]failedFetch
+}
+
+// failedFetch is why a branch cannot be fetched, and its tip as it was fetched last.
+type failedFetch struct {
+	err  *tree.Error
+	last git.Tip
+}
+
+func (f fetched) same(o fetched) bool {
+	return maps.EqualFunc(f.tips, o.tips, func(a, b git.Tip) bool { return a.Commit == b.Commit }) &&
+		maps.EqualFunc(f.failed, o.failed, func(a, b failedFetch) bool { return a.last.Commit == b.last.Commit })
+}
+
+// fetchOutput adds the tip of an environment's output branch; a branch that does not exist yet has a zero tip. What is
+// wrong with that branch alone is no error.
+func (r *Repository) fetchOutput(ctx context.Context, env v1alpha1.Environment, to, before fetched) error {
 	branch := r.outputBranch(env)
-	if _, ok := tips[branch]; ok {
+	_, known := to.tips[branch]
+	if _, failed := to.failed[branch]; known || failed {
 		return nil
 	}
 	tip, err := r.fetch(ctx, branch)
 	if _, ok := errors.AsType[*git.NoBranchError](err); ok {
 		tip, err = git.Tip{Branch: branch}, nil
 	}
-	if err != nil {
+	if err != nil && (ctx.Err() != nil || !ofBranch(err)) {
 		return err
 	}
-	tips[branch] = tip
+	if err != nil {
+		last, ok := before.tips[branch]
+		if !ok {
+			last = before.failed[branch].last
+		}
+		to.failed[branch] = failedFetch{tree.Unfetched(branch, err), last}
+		return nil
+	}
+	to.tips[branch] = tip
 	return nil
+}
+
+// ofBranch reports whether an error of a fetch is about the branch, and not about the server as a whole.
+func ofBranch(err error) bool {
+	access, ok := errors.AsType[*git.AccessError](err)
+	return !ok || access.Reason == git.ReasonServer
 }
 
 // fetch asks for a branch's tip, and says if it is not on top of what the branch was.

@@ -162,6 +162,46 @@ func TestOutputBranchIsBorn(t *testing.T) {
 	require.False(t, ok, "the spec moved")
 }
 
+// An output branch that cannot be fetched any more keeps no other environment. Its own is as it was read last, and
+// nothing is committed to it.
+func TestOutputBranchThatCannotBeFetched(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: map[string]string{layout.Config: twoEnvironments, "prod/a.yaml": specYAML("shop", "x", "i:1"),
+		"staging/a.yaml": specYAML("shop", "y", "i:1"), "shared/c.yaml": connectionYAML}})
+	record := "out/prod/shop/x/routing.yaml"
+	r.Commit(gittest.Commit{Branch: "rendered", Write: map[string]string{record: routingYAML("x", "prod/a.yaml")}})
+	repo := open(t, r)
+	was := read(t, repo).Environments[1].Deployments[0].Record.Routing
+	require.NotNil(t, was)
+
+	r.Commit(gittest.Commit{Branch: "rendered", Write: map[string]string{record: routingYAML("x", "prod/b.yaml")}})
+	lost := r.Git("rev-parse", "rendered:"+record)
+	file := filepath.Join(r.Dir, "objects", lost[:2], lost[2:])
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(file))
+	r.Commit(gittest.Commit{Write: map[string]string{"staging/a.yaml": specYAML("shop", "y", "i:2")}})
+	for range 2 {
+		w := read(t, repo)
+		staging, prod := w.Environments[0], w.Environments[1]
+		require.Nil(t, staging.Unusable)
+		require.Equal(t, r.Git("rev-parse", "main:staging/a.yaml"), staging.Deployments[0].Git.SpecBlob)
+		require.True(t, prod.Unrecorded)
+		require.Contains(t, prod.Unusable.Message, "branch rendered: cannot be fetched")
+		require.Equal(t, was, prod.Deployments[0].Record.Routing)
+	}
+	first := read(t, open(t, r)) // a bot that never read it
+	require.Nil(t, first.Environments[0].Unusable)
+	require.Len(t, first.Environments[0].Deployments, 1)
+	require.Contains(t, strings.Join(problems(first), " "), "branch rendered: cannot be fetched")
+
+	require.NoError(t, os.WriteFile(file, content, 0o444))
+	prod := read(t, repo).Environments[1]
+	require.Nil(t, prod.Unusable)
+	require.False(t, prod.Unrecorded)
+	require.Equal(t, "prod/b.yaml", prod.Deployments[0].Record.Routing.Spec.SpecPath)
+}
+
 // When nothing moved, the world is the one that was read before: nothing is listed or decoded.
 func TestReadIsRemembered(t *testing.T) {
 	r := gittest.NewBareRepo(t)

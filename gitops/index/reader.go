@@ -106,9 +106,9 @@ func ReadFolder(dir string, options ...Option) (rollout.World, error) {
 	return r.Read(t, func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "", nil }, rollout.GitContext{})
 }
 
-// Read gives the world of a tree. outputs gives the tree of an environment's output and the commit it is of.
-func (r *Reader) Read(t tree.Tree, outputs func(v1alpha1.Environment) (tree.Tree, string, error),
-	git rollout.GitContext) (rollout.World, error) {
+// Read gives the world of a tree. outputs gives the tree of an environment's output and the commit it is of. A
+// *tree.Error of it is about that environment alone, which is read with the tree that comes with the error.
+func (r *Reader) Read(t tree.Tree, outputs outputsOf, git rollout.GitContext) (rollout.World, error) {
 	r.begin()
 	world := rollout.World{Git: git}
 	from, prefix := r.ruling(t)
@@ -131,12 +131,8 @@ func (r *Reader) Read(t tree.Tree, outputs func(v1alpha1.Environment) (tree.Tree
 	world.Problems = append(problems, r.options.unmet(config.Spec.Environments)...)
 	for _, is := range environments {
 		blank := r.options.tightened(is.Environment)
-		out, base, err := outputs(blank.Environment)
-		if err != nil {
-			return world, err
-		}
-		blank.Base, blank.Unusable = base, unusable(is.problem)
-		e, err := r.environment(environment{Reader: r, tree: t, out: out, config: config, git: git, world: blank},
+		blank.Unusable = unusable(is.problem)
+		e, err := r.environment(environment{Reader: r, tree: t, config: config, git: git, world: blank}, outputs,
 			owners)
 		if err != nil {
 			return world, fmt.Errorf("environment %s: %w", is.Name, err)

@@ -9,17 +9,31 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// environment reads an environment. Where its tree cannot be read it is as it could be read last, and where its
-// policies or data cannot be it is judged by the last that could: then traffic only goes down. What was never read says
-// what is wrong, and nothing of it is decided.
-func (r *Reader) environment(blank environment, owners map[string]string) (*environment, error) {
+// outputsOf gives the tree of an environment's output, and the commit that it is of. With a *tree.Error it gives the
+// tree as it was read last; nil: it was not.
+type outputsOf func(v1alpha1.Environment) (out tree.Tree, commit string, err error)
+
+// environment reads an environment. Where its tree, or that of its output, cannot be read it is as it could be read
+// last, and where its policies or data cannot be it is judged by the last that could: then traffic only goes down. What
+// was never read says what is wrong, and nothing of it is decided.
+func (r *Reader) environment(blank environment, outputs outputsOf, owners map[string]string) (*environment, error) {
+	var err error
+	blank.out, blank.world.Base, err = outputs(blank.world.Environment)
 	e := &environment{}
 	*e = blank
-	err := e.read(owners)
+	if unread, ok := errors.AsType[*tree.Error](err); ok && e.out != nil {
+		p := v1alpha1.Problem{Severity: v1alpha1.Error, File: unread.Path, Message: unread.Error()}
+		e.world.Unusable, e.world.Unrecorded, err = asBefore(p), true, nil
+		e.world.Problems = append(e.world.Problems, p)
+	}
+	if err == nil {
+		err = e.read(owners)
+	}
 	if bomb, ok := errors.AsType[*tree.Error](err); ok {
+		blank.world.Unrecorded = e.world.Unrecorded
 		return r.asReadLast(blank, bomb, owners)
 	}
-	if err == nil && r.last != nil && e.policyProblem == nil {
+	if err == nil && r.last != nil && e.policyProblem == nil && !e.world.Unrecorded {
 		r.remember(e)
 	}
 	return e, err
@@ -44,8 +58,12 @@ func (r *Reader) asReadLast(blank environment, bomb *tree.Error, owners map[stri
 	r.before(&blank, p, func(was readLast) (more bool) {
 		// those of before only where the present ones cannot be read
 		for _, records := range []tree.Tree{blank.out, was.out} {
+			if records == nil {
+				continue
+			}
 			e := blank
-			e.tree, e.out, e.world.Unusable, e.world.Unrecorded = was.specs, records, asBefore(p), records != blank.out
+			e.tree, e.out, e.world.Unusable = was.specs, records, asBefore(p)
+			e.world.Unrecorded = blank.world.Unrecorded || records != blank.out
 			err := e.read(owners)
 			switch {
 			case err == nil:

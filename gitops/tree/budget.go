@@ -13,11 +13,17 @@ const (
 	MaxPath    = 4096 // bytes
 )
 
-// Error says that a tree is larger than any that is meant, or has a folder that can never be read.
+// Error says that a tree is larger than any that is meant, or has a folder that can never be read, or that the tree of
+// a branch cannot be read.
 type Error struct {
 	// Path is where it was noticed.
 	Path string
 	what string
+}
+
+// Unfetched says that a branch cannot be fetched: its tree cannot be read.
+func Unfetched(branch string, err error) *Error {
+	return &Error{Path: "branch " + branch, what: fmt.Sprintf("cannot be fetched: %v", err)}
 }
 
 // Error says which bound was passed, or what is wrong with the folder.

@@ -322,7 +322,7 @@ func TestEachOfManyHasItsTurn(t *testing.T) {
 	for slots, apart := range map[int]int{4: 1, 40: 2} {
 		t.Run(fmt.Sprint(slots, " are read at a time"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const many, each = 150, 4 // per second
+				const many, each = 150, 4                                                        // per second
 				least, most := newBudget(t, many, slots, each).run(t, 3*many/each*2*time.Second) // two questions each
 				require.LessOrEqual(t, most-least, apart, "each has its turn before any has another one")
 				require.GreaterOrEqual(t, least, 2)

@@ -10,7 +10,7 @@ import (
 )
 
 // DefaultSlotPatience is how long the worker deployments of a group wait for a slot to be read in, all of them
-// together.
+// together. It leaves those that get one last as long again for their calls.
 const DefaultSlotPatience = 10 * time.Second
 
 // slotted asks an Observer about one worker deployment. It waits for a slot first, and for another one before workflows
@@ -44,12 +44,12 @@ func (t *slotted) Observe(ctx context.Context, conn v1alpha1.Connection, ask rol
 		}
 	}
 	o := t.next.Observe(ctx, conn, ask)
-	t.refused = t.refused || o.Problem != nil && ctx.Err() != nil // the group's time is over
+	t.refused = t.refused || ctx.Err() != nil // the group's time is over: something may be missing
 	return o
 }
 
-// count waits for a slot for counting. Late in a group nothing is counted, though slots may be free by then: what the
-// others found is waiting to be acted on. Those that come too late are first in the next cycle.
+// count waits for a slot for counting. Late in a group no worker deployment begins that, though slots may be free by
+// then. What others showed waits to be acted on, and counts would be cut off by the end of the group's time.
 func (t *slotted) count(ctx context.Context, conn v1alpha1.Connection, namespace string) error {
 	if !t.until.IsZero() && t.counts.free == nil && !time.Now().Before(t.until) {
 		return errors.New("there was no time to count workflows")

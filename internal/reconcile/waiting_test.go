@@ -36,7 +36,9 @@ func (n *narrow) Slot(ctx context.Context, _ v1alpha1.Connection, _ string) (fun
 	return func() { n.open-- }, nil
 }
 
-func (n *narrow) CountSlot(context.Context, v1alpha1.Connection, string) (func(), error) { return func() {}, nil }
+func (n *narrow) CountSlot(context.Context, v1alpha1.Connection, string) (func(), error) {
+	return func() {}, nil
+}
 
 func (n *narrow) Observe(_ context.Context, _ v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
 	n.mu.Lock()
@@ -137,4 +139,21 @@ func TestWhoIsGoneDoesNotWait(t *testing.T) {
 	require.Equal(t, "b", waiting())
 	r.forgetGone(reading{}, &report)
 	require.Empty(t, waiting())
+}
+
+// cutOff answers when the time of its group is over, with what it got until then.
+type cutOff struct{}
+
+func (cutOff) Observe(ctx context.Context, _ v1alpha1.Connection, _ rollout.Ask) rollout.Observation {
+	<-ctx.Done()
+	return rollout.Observation{Exists: rollout.Yes}
+}
+
+// A worker deployment that the group's time was not enough for has its turn again first.
+func TestLookThatWasCutOffCountsAsNoTurn(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	look := &slotted{next: cutOff{}, now: time.Now}
+	require.Nil(t, look.Observe(ctx, v1alpha1.Connection{}, rollout.Ask{}).Problem)
+	require.True(t, look.refused)
 }
