@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/cmd/rampart/apptest"
 )
 
 // Each flag with a value says how it is completed, or takes a file. One that is new has to be thought of.
@@ -31,7 +33,7 @@ func TestEveryFlagIsCompleted(t *testing.T) {
 			look(c)
 		}
 	}
-	a, _ := testApp(t)
+	a, _ := apptest.New(t)
 	look(newRoot(a))
 	for _, f := range slices.Concat(files, folderFlags, freeFlags) {
 		require.True(t, seen[f], "there is no --%s any more", f)
@@ -54,7 +56,7 @@ func TestNoFlagTakesASecret(t *testing.T) {
 			look(c)
 		}
 	}
-	a, _ := testApp(t)
+	a, _ := apptest.New(t)
 	look(newRoot(a))
 	require.Greater(t, seen, 10)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/cmd/rampart/apptest"
 )
 
 // What docs/cd.md shows of a manifest is what its command prints.
@@ -32,7 +34,7 @@ spec:
 	page, err := os.ReadFile(file)
 	require.NoError(t, err)
 	for tool, first := range map[string]string{"flux": "apiVersion: source.toolkit.fluxcd.io/v1\n", "argocd": "apiVersion: argoproj.io/v1alpha1\n"} {
-		a, out := testApp(t)
+		a, out := apptest.New(t)
 		root := newRoot(a)
 		root.SetArgs([]string{tool, "-C", dir, "--repo", "https://git.example.com/platform/workers.git"})
 		require.NoError(t, root.Execute())

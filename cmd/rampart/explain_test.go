@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/cmd/rampart/apptest"
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdtest"
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/auditlog"
@@ -26,29 +26,13 @@ import (
 	"github.com/rampart-gitops/rampart/policy"
 )
 
-// testApp is an App with a clock that stands still.
-func testApp(t *testing.T) (*cmdutil.App, *bytes.Buffer) {
-	t.Helper()
-	var out bytes.Buffer
-	return &cmdutil.App{In: new(bytes.Buffer), Out: &out, Err: new(bytes.Buffer), Now: func() time.Time { return cmdtest.Now }, Dir: t.TempDir(),
-		Log: slog.New(slog.DiscardHandler), LookupEnv: func(string) (string, bool) { return "", false }}, &out
-}
-
-// folderSource reads the folder of the app.
-func folderSource(t *testing.T, a *cmdutil.App) cmdutil.SpecSource {
-	t.Helper()
-	source, _, err := a.OpenSource(cmdutil.RepositoryFlags{})
-	require.NoError(t, err)
-	return source
-}
-
 // play plans once for each observation, and writes what they render to the folder, as cycles do.
 func play(t *testing.T, a *cmdutil.App, seen ...func(rollout.Ask) rollout.Observation) *rollout.Decision {
 	t.Helper()
 	var last *rollout.Decision
 	for _, obs := range seen {
 		var reads atomic.Int64
-		planner, err := a.NewPlanner(cmdutil.PlannerPorts{Source: folderSource(t, a), Observer: cmdtest.Observer{Observation: obs, Reads: &reads}, Judges: &cmdutil.Judges{}, Pods: nil}, cmdutil.TemporalFlags{})
+		planner, err := a.NewPlanner(cmdutil.PlannerPorts{Source: apptest.FolderSource(t, a), Observer: cmdtest.Observer{Observation: obs, Reads: &reads}, Judges: &cmdutil.Judges{}, Pods: nil}, cmdutil.TemporalFlags{})
 		require.NoError(t, err)
 		_, decided, err := planner.Plan(t.Context())
 		require.NoError(t, err)
@@ -160,7 +144,7 @@ func TestExplainHeld(t *testing.T) {
 			[]string{"[!] shop.errors: hold at policies/x.rego:5: could not be evaluated", `fact "error_rate" is not known`, `policies/x.rego:7: facts.require("error_rate") > 0.1`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, _ := testApp(t)
+			a, _ := apptest.New(t)
 			writeAt(t, filepath.Join(a.Dir, "spec.yaml"), c.spec)
 			writeAt(t, filepath.Join(a.Dir, "rampart.yaml"), `apiVersion: rampart.dev/v1alpha1
 kind: Config
@@ -196,7 +180,7 @@ spec:
 // The last decision is explained, by the policies as they are; that they are others than those that decided is said.
 // Other actions and all rules are there for the asking.
 func TestExplainRecorded(t *testing.T) {
-	a, _ := testApp(t)
+	a, _ := apptest.New(t)
 	writeAt(t, filepath.Join(a.Dir, "spec.yaml"), cmdtest.Spec)
 	d := play(t, a, unknownV2, passedV2)
 	first := recorded(t, d)

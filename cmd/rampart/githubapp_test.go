@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/cmd/rampart/apptest"
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdtest"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
@@ -65,7 +66,7 @@ func TestSecretsAreInNoOutput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			a, _ := testApp(t)
+			a, _ := apptest.New(t)
 			a.Out, a.Err = &out, &errs
 			a.LookupEnv = func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }
 			root := newRoot(a)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/cmd/rampart/apptest"
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdtest"
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/auditlog"
@@ -29,7 +30,7 @@ spec:
 // backtested is a folder with a rollout, and the decision on its first ramp by the policies there.
 func backtested(t *testing.T, files map[string]string) (*cmdutil.App, auditlog.Decision) {
 	t.Helper()
-	a, _ := testApp(t)
+	a, _ := apptest.New(t)
 	writeAt(t, filepath.Join(a.Dir, "spec.yaml"), cmdtest.Spec)
 	writeAt(t, filepath.Join(a.Dir, "rampart.yaml"), backtestConfig)
 	for name, text := range files {

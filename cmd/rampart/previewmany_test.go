@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/cmd/rampart/apptest"
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/report"
@@ -122,7 +123,7 @@ func TestPreviewIsStopped(t *testing.T) {
 
 // What is stopped asks nothing more: neither about other specs, nor policies about rollouts.
 func TestPreviewStopsAtOnce(t *testing.T) {
-	a, _ := testApp(t)
+	a, _ := apptest.New(t)
 	repo := manyChanged(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	now, looked := a.Now, 0

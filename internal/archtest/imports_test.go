@@ -82,8 +82,12 @@ var rules = map[string]rule{
 	"internal/sim":        {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/canary", "internal/compose", "internal/cores", "internal/reconcile", "internal/retry", "internal/resync", "internal/rollout", "internal/plan", "render"}, never: []string{"os", "net/http", "math/rand", "math/rand/v2", opa, sdk, git, cobra}},
 	"policy/bundle":       {ours: []string{"internal/atomicfile", "internal/printable", "gitops/api", "gitops/layout", "internal/httpclient", "internal/retry", "internal/rollout", "policy", "rego"}, never: []string{sdk, git, cobra}},
 	"internal/gittest":    {ours: []string{"internal/testneed"}, never: []string{opa, sdk, cobra}},
+	"internal/keytest":    {never: []string{"os", "log/slog", "net/http", opa, sdk, git, cobra}},
+	"internal/logtest":    {never: append([]string{cobra}, pure...)},
 	"internal/health":     {never: []string{"os", "os/exec", opa, sdk, git, cobra}},
 	"internal/metrics":    {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/httpclient", "internal/rollout"}, never: []string{opa, sdk, git, cobra}},
+	"internal/metrics/metricstest": {ours: []string{"gitops/api", "gitops/layout", "internal/httpclient", "internal/metrics", "internal/printable", "internal/rollout"},
+		never: []string{opa, sdk, git, cobra}},
 	"internal/telemetry":  {ours: []string{"gitops/api", "gitops/layout", "internal/rollout"}, never: []string{"os", "os/exec", "log/slog", opa, sdk, git, cobra}},
 	"internal/takeover":   {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/rollout", "render"}, never: append([]string{cobra}, pure...)},
 	"internal/testneed":   {never: []string{opa, sdk, git, cobra}},
@@ -104,6 +108,7 @@ var rules = map[string]rule{
 	"cmd/rampart/takeover": {ours: group, never: offline},
 	"cmd/rampart/cmdutil":  {ours: library},
 	"cmd/rampart/cmdtest":  {ours: library, never: []string{cobra}},
+	"cmd/rampart/apptest":  {ours: append([]string{"cmd/rampart/cmdtest"}, group...), never: []string{cobra}},
 }
 
 type listed struct {
@@ -169,6 +174,26 @@ func TestImports(t *testing.T) {
 			}
 		}
 	}
+}
+
+// forTests says whether a package is for tests only: its name ends in test, as httptest's does.
+func forTests(name string) bool {
+	return strings.HasSuffix(name, "test") || name == "internal/testneed"
+}
+
+func TestProgramHasNoPackagesForTests(t *testing.T) {
+	found := 0
+	for _, p := range packages(t) {
+		if forTests(strings.TrimPrefix(p.ImportPath, module)) {
+			found++
+			continue
+		}
+		for _, dep := range p.Deps {
+			other, isOurs := strings.CutPrefix(dep, module)
+			require.False(t, isOurs && forTests(other), "%s depends on %s", p.ImportPath, other)
+		}
+	}
+	require.GreaterOrEqual(t, found, 8)
 }
 
 func TestEveryRuleNamesAPackage(t *testing.T) {

@@ -2,7 +2,6 @@ package githubapp
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/json"
@@ -19,6 +18,8 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/keytest"
 )
 
 // github keeps state as GitHub does: it checks the App's proof, knows where the App is installed, and gives tokens of
@@ -27,6 +28,7 @@ type github struct {
 	t   *testing.T
 	url string
 	key *rsa.PrivateKey
+	pem string
 
 	mu           sync.Mutex
 	now          time.Time
@@ -40,9 +42,8 @@ const appID = "Iv1.app"
 
 func newGitHub(t *testing.T) *github {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
-	g := &github{t: t, key: key, now: time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC), installation: 42}
+	g := &github{t: t, now: time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC), installation: 42}
+	g.key, g.pem = keytest.RSA(t)
 	server := httptest.NewServer(g)
 	t.Cleanup(server.Close)
 	g.url = server.URL + "/api/v3"
@@ -59,12 +60,8 @@ func (g *github) requests() []string {
 	return append([]string{}, g.asked...)
 }
 
-func (g *github) pem() string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(g.key)}))
-}
-
 func (g *github) config() Config {
-	return Config{AppID: appID, Key: func(context.Context) (string, error) { return g.pem(), nil }, Owner: "acme", Repo: "workers",
+	return Config{AppID: appID, Key: func(context.Context) (string, error) { return g.pem, nil }, Owner: "acme", Repo: "workers",
 		BaseURL: g.url + "/", Transport: http.DefaultTransport, Now: g.clock}
 }
 
@@ -231,9 +228,7 @@ func TestWaitingCanBeInterrupted(t *testing.T) {
 // What goes wrong is told with what to do about it, and without a secret, also when a server repeats what it was sent.
 func TestErrors(t *testing.T) {
 	g := newGitHub(t)
-	other, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
-	wrong := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(other)}))
+	_, wrong := keytest.RSA(t)
 	key := func(text string, err error) func(*Config) {
 		return func(c *Config) { c.Key = func(context.Context) (string, error) { return text, err } }
 	}

@@ -20,12 +20,9 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/metrics"
+	"github.com/rampart-gitops/rampart/internal/metrics/metricstest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
-
-func metric(name, query string, maxAge time.Duration) v1alpha1.Metric {
-	return v1alpha1.Metric{Name: name, Prometheus: &v1alpha1.PrometheusQuery{Query: query}, MaxAge: v1alpha1.Duration{Duration: maxAge}}
-}
 
 func client(t *testing.T, c metrics.Config) *metrics.Client {
 	t.Helper()
@@ -33,21 +30,6 @@ func client(t *testing.T, c metrics.Config) *metrics.Client {
 	require.NoError(t, err)
 	t.Cleanup(out.Close)
 	return out
-}
-
-var checkout = metrics.Values{Deployment: rollout.Name{Namespace: "payments", Name: "checkout"}, BuildID: "v1.0",
-	TemporalNamespace: "prod", Environment: "live"}
-
-// read asks for one metric.
-func read(t *testing.T, c *metrics.Client, m v1alpha1.Metric, values metrics.Values) rollout.Fact {
-	t.Helper()
-	facts := c.Facts(t.Context(), []metrics.Ask{{Metrics: []v1alpha1.Metric{m}, Values: values}})
-	require.Len(t, facts, 1)
-	require.Len(t, facts[0], 1)
-	f := facts[0][m.Name]
-	require.NotEqual(t, f.Error == "", len(f.Value) == 0, "a value or an error: %+v", f)
-	require.Equal(t, m.MaxAge.Duration, f.MaxAge)
-	return f
 }
 
 // fake is a server that does what a real one does not.
@@ -101,7 +83,7 @@ func TestNotAValue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fake(t, c.handler)
-			f := read(t, client(t, metrics.Config{Address: s.URL}), metric("error_rate", "sum(x)", time.Minute), checkout)
+			f := metricstest.Read(t, client(t, metrics.Config{Address: s.URL}), metricstest.Metric("error_rate", "sum(x)", time.Minute), metricstest.Checkout)
 			require.Contains(t, f.Error, "query error_rate: ")
 			require.Contains(t, f.Error, c.want)
 			require.Less(t, len(f.Error), 400)
@@ -121,7 +103,7 @@ func TestClocks(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour, -time.Second, 30 * time.Second} {
 		at := time.Now().Add(skew).Truncate(time.Millisecond)
 		s := fake(t, says(answer(at, "1")))
-		f := read(t, client(t, metrics.Config{Address: s.URL}), metric("a", "sum(x)", time.Minute), checkout)
+		f := metricstest.Read(t, client(t, metrics.Config{Address: s.URL}), metricstest.Metric("a", "sum(x)", time.Minute), metricstest.Checkout)
 		require.Empty(t, f.Error)
 		if skew < 0 {
 			require.Equal(t, at.UTC(), f.ObservedAt)
@@ -157,7 +139,7 @@ func always(*http.Request) bool { return true }
 func many(n int) []metrics.Ask {
 	asks := make([]metrics.Ask, n)
 	for i := range asks {
-		asks[i].Metrics = []v1alpha1.Metric{metric("m", fmt.Sprintf("sum(x%d)", i), time.Minute)}
+		asks[i].Metrics = []v1alpha1.Metric{metricstest.Metric("m", fmt.Sprintf("sum(x%d)", i), time.Minute)}
 	}
 	return asks
 }
@@ -284,7 +266,7 @@ func TestSomeSilence(t *testing.T) {
 	var ask metrics.Ask
 	for i := range 60 {
 		name := map[bool]string{true: "bad", false: "good"}[i%6 == 0] + fmt.Sprint(i)
-		ask.Metrics = append(ask.Metrics, metric(name, "sum("+name+")", time.Minute))
+		ask.Metrics = append(ask.Metrics, metricstest.Metric(name, "sum("+name+")", time.Minute))
 	}
 	for name, f := range client(t, metrics.Config{Address: s.URL}).Facts(t.Context(), []metrics.Ask{ask})[0] {
 		if strings.HasPrefix(name, "good") {
@@ -298,9 +280,9 @@ func TestSomeSilence(t *testing.T) {
 func TestNobodyThere(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
-	f := read(t, client(t, metrics.Config{Address: s.URL}), metric("a", "sum(x)", time.Minute), checkout)
+	f := metricstest.Read(t, client(t, metrics.Config{Address: s.URL}), metricstest.Metric("a", "sum(x)", time.Minute), metricstest.Checkout)
 	require.Equal(t, "query a: not asked again: Prometheus cannot be reached: dial: connection refused", f.Error)
-	f = read(t, client(t, metrics.Config{Address: "http://prometheus.invalid"}), metric("a", "sum(x)", time.Minute), checkout)
+	f = metricstest.Read(t, client(t, metrics.Config{Address: "http://prometheus.invalid"}), metricstest.Metric("a", "sum(x)", time.Minute), metricstest.Checkout)
 	require.Equal(t, "query a: not asked again: Prometheus cannot be reached: its name is not known to DNS, or DNS cannot be asked", f.Error)
 }
 
@@ -330,11 +312,11 @@ func TestOneQuestionOnce(t *testing.T) {
 	})
 	var asks []metrics.Ask
 	for i := range 40 {
-		v := checkout
+		v := metricstest.Checkout
 		v.BuildID = strings.Repeat("x", 1+i%10)
 		asks = append(asks, metrics.Ask{Values: v, Metrics: []v1alpha1.Metric{
-			metric("same", "sum(up)", 90*time.Second+time.Millisecond), metric("same_again", "sum(up)", 90*time.Second),
-			metric("older", "sum(up)", time.Hour), metric("own", `sum(x{b="{{ .BuildID }}"})`, time.Minute)}})
+			metricstest.Metric("same", "sum(up)", 90*time.Second+time.Millisecond), metricstest.Metric("same_again", "sum(up)", 90*time.Second),
+			metricstest.Metric("older", "sum(up)", time.Hour), metricstest.Metric("own", `sum(x{b="{{ .BuildID }}"})`, time.Minute)}})
 	}
 	facts := client(t, metrics.Config{Address: s.URL}).Facts(t.Context(), asks)
 	want := map[string]int{"sum(up) 1m30s": 1, "sum(up) 5m0s": 1}
@@ -379,22 +361,22 @@ func TestCredential(t *testing.T) {
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600))
 	file := tokenFile(t, "first\n")
-	m := metric("a", "vector(1)", time.Minute)
+	m := metricstest.Metric("a", "vector(1)", time.Minute)
 
 	c := client(t, metrics.Config{Address: s.URL + "/prefix/", BearerTokenFile: file, CAFile: ca})
-	require.Empty(t, read(t, c, m, checkout).Error)
+	require.Empty(t, metricstest.Read(t, c, m, metricstest.Checkout).Error)
 	token = "second"
-	require.Contains(t, read(t, c, m, checkout).Error, "client error: 401")
+	require.Contains(t, metricstest.Read(t, c, m, metricstest.Checkout).Error, "client error: 401")
 	require.NoError(t, os.WriteFile(file, []byte("second"), 0o600))
-	require.Empty(t, read(t, c, m, checkout).Error, "a rotated token is read anew")
+	require.Empty(t, metricstest.Read(t, c, m, metricstest.Checkout).Error, "a rotated token is read anew")
 	require.NoError(t, os.Remove(file))
-	require.Contains(t, read(t, c, m, checkout).Error, "query a: the file of --prometheus-token-file cannot be read: no such file or directory")
+	require.Contains(t, metricstest.Read(t, c, m, metricstest.Checkout).Error, "query a: the file of --prometheus-token-file cannot be read: no such file or directory")
 
-	require.Contains(t, read(t, client(t, metrics.Config{Address: s.URL + "/prefix"}), m, checkout).Error,
+	require.Contains(t, metricstest.Read(t, client(t, metrics.Config{Address: s.URL + "/prefix"}), m, metricstest.Checkout).Error,
 		"its certificate is signed by an unknown authority")
-	require.Contains(t, read(t, client(t, metrics.Config{Address: strings.Replace(s.URL, "127.0.0.1", "localhost", 1), CAFile: ca}), m, checkout).Error,
+	require.Contains(t, metricstest.Read(t, client(t, metrics.Config{Address: strings.Replace(s.URL, "127.0.0.1", "localhost", 1), CAFile: ca}), m, metricstest.Checkout).Error,
 		"its certificate is for another name")
-	require.Contains(t, read(t, client(t, metrics.Config{Address: strings.Replace(server.URL, "http:", "https:", 1)}), m, checkout).Error,
+	require.Contains(t, metricstest.Read(t, client(t, metrics.Config{Address: strings.Replace(server.URL, "http:", "https:", 1)}), m, metricstest.Checkout).Error,
 		"it does not speak TLS")
 }
 
@@ -406,7 +388,7 @@ func TestRedirects(t *testing.T) {
 	for _, code := range []int{301, 302, 307, 308} {
 		s := fake(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL+r.URL.Path, code) })
 		c := client(t, metrics.Config{Address: s.URL, BearerTokenFile: tokenFile(t, "secret")})
-		elsewhere = append(elsewhere, read(t, c, metric("a", "sum(x)", time.Minute), checkout))
+		elsewhere = append(elsewhere, metricstest.Read(t, c, metricstest.Metric("a", "sum(x)", time.Minute), metricstest.Checkout))
 	}
 	for _, f := range elsewhere {
 		require.Equal(t, "query a: Prometheus redirects to "+other.URL+", where no query is sent: configure the address that answers", f.Error)
@@ -423,7 +405,7 @@ func TestRedirects(t *testing.T) {
 		says(answer(time.Now(), "1"))(w, r)
 	})
 	c := client(t, metrics.Config{Address: s.URL, BearerTokenFile: tokenFile(t, "secret")})
-	require.Empty(t, read(t, c, metric("a", "sum(x)", time.Minute), checkout).Error)
+	require.Empty(t, metricstest.Read(t, c, metricstest.Metric("a", "sum(x)", time.Minute), metricstest.Checkout).Error)
 }
 
 func TestConfigRefused(t *testing.T) {

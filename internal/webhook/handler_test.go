@@ -72,9 +72,9 @@ func TestForges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, secretOther, secretStandard)
 			require.Equal(t, result{202, looks, 1}, d.send(c.request))
-			require.Contains(t, d.logged(), "level=INFO msg=webhook ")
-			require.Contains(t, d.logged(), c.log)
-			require.NotContains(t, d.logged(), secretOther)
+			require.Contains(t, d.log.String(), "level=INFO msg=webhook ")
+			require.Contains(t, d.log.String(), c.log)
+			require.NotContains(t, d.log.String(), secretOther)
 		})
 	}
 }
@@ -135,10 +135,10 @@ func TestRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, secretOther, secretStandard)
 			require.Equal(t, c.want, d.send(c.request))
-			require.Contains(t, d.logged(), `level=WARN msg="webhook refused"`)
-			require.Contains(t, d.logged(), c.log)
-			require.NotContains(t, d.logged(), secretOther)
-			require.NotContains(t, d.logged(), strings.TrimPrefix(secretStandard, "whsec_"))
+			require.Contains(t, d.log.String(), `level=WARN msg="webhook refused"`)
+			require.Contains(t, d.log.String(), c.log)
+			require.NotContains(t, d.log.String(), secretOther)
+			require.NotContains(t, d.log.String(), strings.TrimPrefix(secretStandard, "whsec_"))
 		})
 	}
 }
@@ -228,8 +228,8 @@ func TestRotation(t *testing.T) {
 		d.keys(text)
 		require.Equal(t, result{500, "the bot cannot read its webhook secrets", 0}, d.send(delivery{"push", "a", name, secretGitHub}.github()), name)
 	}
-	require.NotContains(t, d.logged(), "hunter2")
-	require.NotContains(t, d.logged(), secretOther)
+	require.NotContains(t, d.log.String(), "hunter2")
+	require.NotContains(t, d.log.String(), secretOther)
 }
 
 // Secrets that cannot be used are said at once.
@@ -288,8 +288,8 @@ func TestRefusalsInTheLog(t *testing.T) {
 	for range 100 {
 		d.send(post("{}"))
 	}
-	require.Equal(t, 10, strings.Count(d.logged(), "level=WARN"))
-	require.Equal(t, 90, strings.Count(d.logged(), "level=DEBUG"))
+	require.Equal(t, 10, strings.Count(d.log.String(), "level=WARN"))
+	require.Equal(t, 90, strings.Count(d.log.String(), "level=DEBUG"))
 }
 
 // Whatever comes, no more than one ring follows, and none without a proof; nothing panics.
@@ -321,7 +321,7 @@ func FuzzDelivery(f *testing.F) {
 			}
 		}
 		d := newDesk(t, secretOther)
-		d.handler.cfg.Log = slog.New(slog.NewJSONHandler(d, nil))
+		d.handler.cfg.Log = slog.New(slog.NewJSONHandler(&d.log, nil))
 		got := d.send(r)
 		require.LessOrEqual(t, got.Rung, int64(1))
 		if got.Rung > 0 {

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -14,12 +13,13 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/logtest"
 )
 
 // The secrets of the documentations: GitHub's example, one of ours, and the key of the reference test of Standard
@@ -40,8 +40,7 @@ type desk struct {
 	rung    atomic.Int64
 	secrets atomic.Pointer[string]
 	now     atomic.Pointer[time.Time]
-	log     bytes.Buffer
-	logging sync.Mutex
+	log     logtest.Buffer
 }
 
 // newDesk makes a handler for team/workers with main and deploy watched, and secrets; none: no proof is needed.
@@ -51,7 +50,7 @@ func newDesk(t testing.TB, secrets ...string) *desk {
 	d.at(noon)
 	d.keys(secrets...)
 	cfg := Config{Repository: "team/workers", Proposals: []string{"rampart/"}, Watched: func(b string) bool { return b == "main" || b == "deploy" },
-		Ring: func() { d.rung.Add(1) }, Log: slog.New(slog.NewTextHandler(d, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Ring: func() { d.rung.Add(1) }, Log: slog.New(slog.NewTextHandler(&d.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now: func() time.Time { return *d.now.Load() }}
 	if len(secrets) > 0 {
 		cfg.Secrets = func(context.Context) (string, error) { return *d.secrets.Load(), nil }
@@ -67,19 +66,6 @@ func (d *desk) at(t time.Time) { d.now.Store(&t) }
 func (d *desk) keys(secrets ...string) {
 	text := strings.Join(secrets, "\n") + "\n"
 	d.secrets.Store(&text)
-}
-
-// Write takes the log.
-func (d *desk) Write(p []byte) (int, error) {
-	d.logging.Lock()
-	defer d.logging.Unlock()
-	return d.log.Write(p)
-}
-
-func (d *desk) logged() string {
-	d.logging.Lock()
-	defer d.logging.Unlock()
-	return d.log.String()
 }
 
 // result is what came of a delivery.

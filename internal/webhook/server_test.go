@@ -3,15 +3,10 @@ package webhook
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
@@ -22,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/keytest"
 )
 
 // listening is a server that answers, until the test ends.
@@ -60,7 +57,7 @@ func TestSlowBody(t *testing.T) {
 	head := "POST /webhook HTTP/1.1\r\nHost: bot\r\nContent-Type: application/json\r\nContent-Length: 2\r\nX-Hub-Signature-256: sha256=" + sumOf(secretOther, "{}") + "\r\n\r\n"
 	require.Equal(t, 408, raw(t, s, head+"{"))
 	require.Zero(t, d.rung.Load())
-	require.Contains(t, d.logged(), "the delivery was too slow")
+	require.Contains(t, d.log.String(), "the delivery was too slow")
 	require.Equal(t, 202, raw(t, s, head+"{}"))
 	require.NoError(t, stop())
 }
@@ -126,21 +123,10 @@ func TestEndsByItself(t *testing.T) {
 // certificate writes a certificate for 127.0.0.1 that has signed itself.
 func certificate(t *testing.T, cfg ServerConfig, serial int64) *x509.CertPool {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(cfg.CertFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	require.NoError(t, os.WriteFile(cfg.KeyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
-	parsed, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	pool.AddCert(parsed)
-	return pool
+	c := keytest.SelfSigned(t, serial)
+	require.NoError(t, os.WriteFile(cfg.CertFile, c.PEM, 0o600))
+	require.NoError(t, os.WriteFile(cfg.KeyFile, c.KeyPEM, 0o600))
+	return c.Pool
 }
 
 // HTTPS is served by the certificate as it is now: a renewed one counts without a restart.

@@ -8,7 +8,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -27,6 +26,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/bundle"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/internal/keytest"
 	"github.com/rampart-gitops/rampart/policy"
 	"github.com/rampart-gitops/rampart/policy/parse"
 )
@@ -47,10 +47,9 @@ func pemOf(t testing.TB, kind string, der []byte, err error) string {
 
 func rsaSigner(t testing.TB) signer {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
+	key, private := keytest.RSA(t)
 	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	return signer{pemOf(t, "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key), nil), pemOf(t, "PUBLIC KEY", public, err), "RS256"}
+	return signer{private, pemOf(t, "PUBLIC KEY", public, err), "RS256"}
 }
 
 func curveSigner(t testing.TB) signer {

@@ -6,10 +6,6 @@ package cluster
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/pem"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/rampart-gitops/rampart/internal/keytest"
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
@@ -77,11 +74,9 @@ func start(t testing.TB, flags ...string) *Server {
 		"--listen-peer-urls", at(peers), "--initial-advertise-peer-urls", at(peers), "--initial-cluster",
 		"default="+at(peers), "--unsafe-no-fsync")
 
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
+	_, key := keytest.RSA(t)
 	signing, tokens := filepath.Join(dir, "sa.key"), filepath.Join(dir, "tokens")
-	require.NoError(t, os.WriteFile(signing, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY",
-		Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600))
+	require.NoError(t, os.WriteFile(signing, []byte(key), 0o600))
 	require.NoError(t, os.WriteFile(tokens, []byte(admin+",admin,admin,system:masters\n"+nobody+",nobody,nobody\n"),
 		0o600))
 	arguments := append([]string{"--etcd-servers", at(store), "--bind-address", "127.0.0.1", "--advertise-address",

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"cmp"
 	"os/exec"
 	"slices"
@@ -11,13 +10,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/logtest"
 )
 
 // bot is `rampart run` as a loop.
 type bot struct {
 	w    *world
 	cmd  *exec.Cmd
-	log  *lockedBuffer
+	log  *logtest.Buffer
 	once sync.Once
 }
 
@@ -30,7 +31,7 @@ func (w *world) runArgs(more ...string) []string {
 func (w *world) start(more ...string) *bot {
 	w.t.Helper()
 	args := w.runArgs(append([]string{"--interval", cmp.Or(w.interval, "250ms")}, more...)...)
-	b := &bot{w: w, cmd: exec.Command(binary, args...), log: &lockedBuffer{}}
+	b := &bot{w: w, cmd: exec.Command(binary, args...), log: &logtest.Buffer{}}
 	b.cmd.Env, b.cmd.Stdout, b.cmd.Stderr, b.cmd.WaitDelay = w.environ(), b.log, b.log, 10*time.Second
 	require.NoError(w.t, b.cmd.Start())
 	w.t.Cleanup(func() {
@@ -89,21 +90,3 @@ func slowly(said string) bool {
 
 // forgetCache makes the next process start with nothing.
 func (w *world) forgetCache() { w.cache = w.t.TempDir() }
-
-// lockedBuffer collects output of a process while it is read.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/logtest"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
@@ -107,7 +108,7 @@ func TestDocumentedCommands(t *testing.T) {
 		return cmd
 	}
 
-	var log lockedBuffer
+	var log logtest.Buffer
 	bot := shell(t.Context(), theOnly(t, commandLines(documents["README.md"]), "rampart run "))
 	bot.Stdout, bot.Stderr = &log, &log
 	require.NoError(t, bot.Start())

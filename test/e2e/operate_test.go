@@ -13,6 +13,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/logtest"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
@@ -34,7 +35,7 @@ func (w *world) try(bin string, args ...string) (says, string, error) {
 	w.t.Helper()
 	full := slices.Concat(args[:1], []string{w.id()}, args[1:], []string{"--repo", w.url, "--branch", "main", "--cache-dir", w.cache,
 		"--author", person, "--email", "ada@example.com", "-o", "json"}, w.access)
-	var log lockedBuffer
+	var log logtest.Buffer
 	cmd := w.command(bin, full...)
 	cmd.Stderr = &log
 	out, err := cmd.Output()

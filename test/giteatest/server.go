@@ -10,7 +10,6 @@
 package giteatest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -23,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rampart-gitops/rampart/internal/logtest"
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
@@ -47,7 +47,7 @@ type Server struct {
 	dir   string
 	admin string // its token
 	names atomic.Int64
-	log   output
+	log   logtest.Buffer
 	stop  func()
 }
 
@@ -306,22 +306,4 @@ func (s *Server) ready(ended <-chan struct{}) error {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-}
-
-// output keeps what a process writes.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
 }

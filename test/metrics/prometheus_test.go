@@ -11,28 +11,10 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/metrics"
+	"github.com/rampart-gitops/rampart/internal/metrics/metricstest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/test/promtest"
 )
-
-var checkout = metrics.Values{Deployment: rollout.Name{Namespace: "payments", Name: "checkout"}, BuildID: "v1.0",
-	TemporalNamespace: "prod", Environment: "live"}
-
-func metric(name, query string, maxAge time.Duration) v1alpha1.Metric {
-	return v1alpha1.Metric{Name: name, Prometheus: &v1alpha1.PrometheusQuery{Query: query}, MaxAge: v1alpha1.Duration{Duration: maxAge}}
-}
-
-// read asks for one metric.
-func read(t *testing.T, c *metrics.Client, m v1alpha1.Metric, values metrics.Values) rollout.Fact {
-	t.Helper()
-	facts := c.Facts(t.Context(), []metrics.Ask{{Metrics: []v1alpha1.Metric{m}, Values: values}})
-	require.Len(t, facts, 1)
-	require.Len(t, facts[0], 1)
-	f := facts[0][m.Name]
-	require.NotEqual(t, f.Error == "", len(f.Value) == 0, "a value or an error: %+v", f)
-	require.Equal(t, m.MaxAge.Duration, f.MaxAge)
-	return f
-}
 
 func TestRealPrometheus(t *testing.T) {
 	server := promtest.Start(t)
@@ -51,7 +33,7 @@ old 5 %d
 	t.Cleanup(c.Close)
 
 	t.Run("values", func(t *testing.T) {
-		hostile := checkout
+		hostile := metricstest.Checkout
 		hostile.BuildID = `q"}'x\`
 		for query, want := range map[string]string{
 			`errors{build="{{ .BuildID }}",deployment="{{ .Deployment }}"}`: "3",
@@ -62,14 +44,14 @@ old 5 %d
 			`vector(0)`:                                                     "0",
 		} {
 			before := time.Now()
-			f := read(t, c, metric("error_rate", query, time.Minute), checkout)
+			f := metricstest.Read(t, c, metricstest.Metric("error_rate", query, time.Minute), metricstest.Checkout)
 			require.Empty(t, f.Error, query)
 			require.JSONEq(t, want, string(f.Value), query)
 			require.True(t, f.Fresh(time.Now()))
 			require.WithinRange(t, f.ObservedAt, before.Add(-10*time.Second), time.Now())
 		}
 		for _, query := range []string{`errors{build="{{ .BuildID }}"}`, `errors{build='{{ .BuildID }}'}`, `sum(errors{build=~"{{ .BuildID }}"})`} {
-			require.JSONEq(t, "7", string(read(t, c, metric("error_rate", query, time.Minute), hostile).Value), query)
+			require.JSONEq(t, "7", string(metricstest.Read(t, c, metricstest.Metric("error_rate", query, time.Minute), hostile).Value), query)
 		}
 	})
 	t.Run("no value", func(t *testing.T) {
@@ -88,23 +70,23 @@ old 5 %d
 			`x{a="{{ .CurrentBuildID }}"}`: `needs {{ .CurrentBuildID }}, and there is none`,
 			`x{a="{{ .Nothing }}"}`:        `has {{ .Nothing }}, and may use`,
 		} {
-			f := read(t, c, metric("error_rate", query, time.Minute), checkout)
+			f := metricstest.Read(t, c, metricstest.Metric("error_rate", query, time.Minute), metricstest.Checkout)
 			require.Contains(t, f.Error, "query error_rate: "+want, query)
 			require.False(t, f.Fresh(time.Now()))
 			require.True(t, f.ObservedAt.IsZero())
 		}
-		f := read(t, c, v1alpha1.Metric{Name: "nothing"}, checkout)
+		f := metricstest.Read(t, c, v1alpha1.Metric{Name: "nothing"}, metricstest.Checkout)
 		require.Equal(t, "query nothing: it has no query for Prometheus", f.Error)
 	})
 	t.Run("age", func(t *testing.T) {
-		f := read(t, c, metric("age", " old", 2*time.Minute), checkout)
+		f := metricstest.Read(t, c, metricstest.Metric("age", " old", 2*time.Minute), metricstest.Checkout)
 		want := rollout.Fact{Value: []byte("5"), ObservedAt: old.UTC(), MaxAge: 2 * time.Minute, Source: "prometheus:  old"}
 		if diff := cmp.Diff(want, f, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("a selector has the sample's own time (-want +got):\n%s", diff)
 		}
 		require.False(t, f.Fresh(time.Now()))
-		require.True(t, read(t, c, metric("age", `old{job="test"}`, 4*time.Minute), checkout).Fresh(time.Now()))
+		require.True(t, metricstest.Read(t, c, metricstest.Metric("age", `old{job="test"}`, 4*time.Minute), metricstest.Checkout).Fresh(time.Now()))
 		// What docs/analysis.md warns of: the age of what an expression is made of cannot be seen.
-		require.WithinDuration(t, time.Now(), read(t, c, metric("age", "old * 1", 4*time.Minute), checkout).ObservedAt, 20*time.Second)
+		require.WithinDuration(t, time.Now(), metricstest.Read(t, c, metricstest.Metric("age", "old * 1", 4*time.Minute), metricstest.Checkout).ObservedAt, 20*time.Second)
 	})
 }

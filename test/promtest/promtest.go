@@ -3,7 +3,6 @@
 package promtest
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,11 +15,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/rampart-gitops/rampart/internal/logtest"
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
@@ -108,7 +107,7 @@ func (s *Server) run(tb testing.TB, binary, config, data string) error {
 		return err
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	var log output
+	var log logtest.Buffer
 	cmd := exec.Command(binary, "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address="+address,
 		"--log.level=warn")
 	cmd.Stdout, cmd.Stderr = &log, &log
@@ -205,22 +204,4 @@ func get(address string) ([]byte, error) {
 		err = fmt.Errorf("%s: %.200s", resp.Status, body)
 	}
 	return body, err
-}
-
-// output keeps what a process writes.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
 }

@@ -163,7 +163,7 @@ func TestBatchMoves(t *testing.T) {
 }
 
 func TestBatchWaitsForOthers(t *testing.T) {
-	e := newEnv(t, set(dynamicconfig.BatcherRPS, 1))
+	e := newEnv(t, temporalenv.Set(dynamicconfig.BatcherRPS, 1))
 	e.stranded(30) // so that it takes half a minute
 	_, err := e.Service.StartBatchOperation(e.Ctx, &workflowservice.StartBatchOperationRequest{Namespace: e.NS.Name(), JobId: "cleanup", Reason: "test",
 		VisibilityQuery: pinnedTo("v1"), Operation: &workflowservice.StartBatchOperationRequest_SignalOperation{

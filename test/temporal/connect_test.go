@@ -19,6 +19,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/temporal"
+	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
 // look observes through a pool with only this address.
@@ -285,7 +286,7 @@ func TestBudget(t *testing.T) {
 
 // The server says that the namespace was asked too much: nothing at all is asked for a second.
 func TestRateLimitedByTheServer(t *testing.T) {
-	e := newEnv(t, set(dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance, 1))
+	e := newEnv(t, temporalenv.Set(dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance, 1))
 	var mu sync.Mutex
 	var asked []time.Time
 	e.NS.BeforeForward(func(string, proto.Message) {

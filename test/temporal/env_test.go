@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,9 +16,9 @@ import (
 	sdktemporal "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
-	"go.temporal.io/server/common/dynamicconfig"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/logtest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/temporal"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
@@ -46,19 +45,19 @@ var name = rollout.Name{Namespace: "shop", Name: "checkout"}
 type env struct {
 	*temporalenv.WorkerDeployment
 	pool  *temporal.Pool
-	log   *logs
+	log   logtest.Buffer
 	sites *announced
 }
 
 func newEnv(t *testing.T, settings ...temporalenv.Setting) *env {
 	t.Helper()
-	e := &env{WorkerDeployment: temporalenv.NewWorkerDeployment(t, shared, images(), settings...), log: &logs{}, sites: &announced{}}
+	e := &env{WorkerDeployment: temporalenv.NewWorkerDeployment(t, shared, images(), settings...), sites: &announced{}}
 	e.pool = e.newPool(temporal.Config{})
 	return e
 }
 
 func (e *env) newPool(cfg temporal.Config) *temporal.Pool {
-	cfg.Log = slog.New(slog.NewTextHandler(e.log, nil))
+	cfg.Log = slog.New(slog.NewTextHandler(&e.log, nil))
 	cfg.Identity = "rampart@test"
 	cfg.OnWrite = e.sites.add
 	if cfg.Limits == (temporal.Budget{}) {
@@ -68,24 +67,6 @@ func (e *env) newPool(cfg temporal.Config) *temporal.Pool {
 	p := temporal.New(cfg)
 	e.T.Cleanup(p.Close)
 	return p
-}
-
-// logs is a log to look into.
-type logs struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logs) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // announced are the sites as OnWrite told of them.
@@ -104,10 +85,6 @@ func (a *announced) all() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.list)
-}
-
-func set(setting dynamicconfig.GenericSetting, value any) temporalenv.Setting {
-	return temporalenv.Setting{Setting: setting, Value: value}
 }
 
 func images() map[string]temporalenv.Image {

@@ -329,7 +329,7 @@ func TestUnversionedAndOtherPollers(t *testing.T) {
 
 // remembers is the real server's time for which an answer of the enhanced mode is given again.
 func remembers() temporalenv.Setting {
-	return set(dynamicconfig.TaskQueueInfoByBuildIdTTL, 5*time.Second)
+	return temporalenv.Set(dynamicconfig.TaskQueueInfoByBuildIdTTL, 5*time.Second)
 }
 
 // The server remembers answers of the enhanced mode without regard to what was asked. Its answer to somebody's question
@@ -465,7 +465,7 @@ func TestListedVersionWithoutARecord(t *testing.T) {
 }
 
 func TestOpenPinned(t *testing.T) {
-	e := newEnv(t, set(dynamicconfig.WorkflowPauseEnabled, true))
+	e := newEnv(t, temporalenv.Set(dynamicconfig.WorkflowPauseEnabled, true))
 	e.Start("app", "v1", "v2")
 	e.raise(current("v1"))
 	open := func() map[string]rollout.Count {
@@ -544,7 +544,7 @@ func closedSince(since time.Time, builds ...string) []rollout.ClosedAsk {
 }
 
 func TestStuck(t *testing.T) {
-	e := newEnv(t, set(dynamicconfig.NumConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute, 2))
+	e := newEnv(t, temporalenv.Set(dynamicconfig.NumConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute, 2))
 	e.Start("app", "v1")
 	e.raise(current("v1"))
 	// No such workflow in the image: its first workflow task fails for ever, and it belongs to no version.
@@ -573,7 +573,7 @@ func TestStuck(t *testing.T) {
 // An auto-upgrading workflow that cannot be replayed on the candidate is counted under the version that it comes from.
 // The sample says whose fault it is. One that begins later is not stuck.
 func TestStuckOnTheCandidate(t *testing.T) {
-	e := newEnv(t, set(dynamicconfig.NumConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute, 2))
+	e := newEnv(t, temporalenv.Set(dynamicconfig.NumConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute, 2))
 	e.Start("app", "v1")
 	e.raise(current("v1"))
 	follows := e.workflow(temporalenv.Follow, "")

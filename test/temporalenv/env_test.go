@@ -13,7 +13,6 @@ import (
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/server/common/dynamicconfig"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -42,10 +41,6 @@ type env struct{ temporalenv.WorkerDeployment }
 func newEnv(t *testing.T, settings ...temporalenv.Setting) *env {
 	t.Helper()
 	return &env{*temporalenv.NewWorkerDeployment(t, shared, images(), settings...)}
-}
-
-func set(setting dynamicconfig.GenericSetting, value any) temporalenv.Setting {
-	return temporalenv.Setting{Setting: setting, Value: value}
 }
 
 func images() map[string]temporalenv.Image {

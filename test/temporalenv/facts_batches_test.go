@@ -108,7 +108,7 @@ func TestFactABatchSignalsTheOpenWorkflowsOfAVersion(t *testing.T) {
 }
 
 func TestFactOneBatchAtATime(t *testing.T) {
-	e := newEnv(t, set(dynamicconfig.BatcherRPS, 1))
+	e := newEnv(t, temporalenv.Set(dynamicconfig.BatcherRPS, 1))
 	e.settledOnV1(temporalenv.Slow, "a", "b", "c", "d", "e")
 	require.NoError(t, e.batch("first", openPinned("v1"), signals(nudge)))
 	e.Eventually(func(context.Context) error {

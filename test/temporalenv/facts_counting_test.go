@@ -67,7 +67,7 @@ func TestFactClosedWorkflowsCanBeCountedByStatus(t *testing.T) {
 }
 
 func TestFactAFirstTaskThatPanicsIsCountedNowhere(t *testing.T) {
-	e := newEnv(t, set(dynamicconfig.NumConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute, 2))
+	e := newEnv(t, temporalenv.Set(dynamicconfig.NumConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute, 2))
 	e.Start("app", "v1")
 	e.mustCurrent("v1")
 	// No such workflow in the image: each workflow task fails.
@@ -95,7 +95,7 @@ func TestFactAMissingSearchAttributeIsRefusedByName(t *testing.T) {
 }
 
 func TestFactVisibilityIsLimitedByNamespace(t *testing.T) {
-	e := newEnv(t, set(dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance, 1))
+	e := newEnv(t, temporalenv.Set(dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance, 1))
 	var exhausted *serviceerror.ResourceExhausted
 	e.Eventually(func(ctx context.Context) error {
 		_, err := e.Service.CountWorkflowExecutions(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: e.NS.Name()})

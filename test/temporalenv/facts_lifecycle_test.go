@@ -182,7 +182,7 @@ func TestFactEnhancedModeReportsPollersOfAVersion(t *testing.T) {
 }
 
 func TestFactAStoppedWorkerStaysListed(t *testing.T) {
-	e := newEnv(t, set(dynamicconfig.PollerHistoryTTL, time.Hour))
+	e := newEnv(t, temporalenv.Set(dynamicconfig.PollerHistoryTTL, time.Hour))
 	e.Start("app", "v1")
 	e.awaitPollers("v1")
 	e.Stop("v1")
@@ -192,9 +192,9 @@ func TestFactAStoppedWorkerStaysListed(t *testing.T) {
 }
 
 func TestFactAServerThatCancelsPollsOnShutdownForgetsAtOnce(t *testing.T) {
-	e := newEnv(t, set(dynamicconfig.PollerHistoryTTL, time.Hour),
-		set(dynamicconfig.EnableCancelWorkerPollsOnShutdown, true),
-		set(dynamicconfig.EnableMatchingFanOutForPollCancellation, true))
+	e := newEnv(t, temporalenv.Set(dynamicconfig.PollerHistoryTTL, time.Hour),
+		temporalenv.Set(dynamicconfig.EnableCancelWorkerPollsOnShutdown, true),
+		temporalenv.Set(dynamicconfig.EnableMatchingFanOutForPollCancellation, true))
 	e.Start("app", "v1")
 	e.awaitPollers("v1")
 	e.Stop("v1")
@@ -204,7 +204,7 @@ func TestFactAServerThatCancelsPollsOnShutdownForgetsAtOnce(t *testing.T) {
 // The enhanced mode keeps its answers for 5 s, and keeps them under version and type alone, not under what was asked
 // for.
 func TestFactEnhancedModeCanSayNoPollersWhenThereAreSome(t *testing.T) {
-	e := newEnv(t, set(dynamicconfig.TaskQueueInfoByBuildIdTTL, time.Hour))
+	e := newEnv(t, temporalenv.Set(dynamicconfig.TaskQueueInfoByBuildIdTTL, time.Hour))
 	e.Start("app", "v1")
 	e.Eventually(func(context.Context) error {
 		if e.NS.Counts()["PollActivityTaskQueue"] == 0 || e.NS.Counts()["PollWorkflowTaskQueue"] == 0 {

@@ -249,6 +249,11 @@ type Setting struct {
 	Value   any
 }
 
+// Set makes a Setting.
+func Set(setting dynamicconfig.GenericSetting, value any) Setting {
+	return Setting{Setting: setting, Value: value}
+}
+
 // Namespace creates a Temporal namespace with settings of its own, and returns once workers in it can register and its
 // routing can be set. Creating one that exists does not fail.
 func (s *Server) Namespace(ctx context.Context, name string, settings ...Setting) (*Namespace, error) {

@@ -1,11 +1,7 @@
 package cmdtest
 
 import (
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"net/http"
 	"os"
@@ -19,6 +15,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/keytest"
 )
 
 // GitHubServer is GitHub as far as logging in goes: its API gives tokens, and its Git takes only the last one.
@@ -33,10 +30,8 @@ type GitHubServer struct {
 func NewGitHubServer(t *testing.T, r *gittest.Repo) *GitHubServer {
 	t.Helper()
 	s := &GitHubServer{KeyFile: filepath.Join(t.TempDir(), "key.pem")}
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(s.KeyFile, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY",
-		Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600))
+	_, text := keytest.RSA(t)
+	require.NoError(t, os.WriteFile(s.KeyFile, []byte(text), 0o600))
 	server := gittest.ServeHTTP(t, r, gittest.HTTPConfig{Wrap: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { s.serve(w, req, next) })
 	}})

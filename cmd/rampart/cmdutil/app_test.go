@@ -14,7 +14,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/report"
 )
 
-// testApp is an App with a clock that stands still.
+// testApp is what apptest.New makes, which these tests cannot import.
 func testApp(t *testing.T) (*App, *bytes.Buffer) {
 	t.Helper()
 	var out bytes.Buffer

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/cmd/rampart/apptest"
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdtest"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -18,7 +19,7 @@ import (
 // Two worker deployments could start in the same cycle where policy lets one. A plan, one made of a snapshot of it, and
 // the explanation of that say which one waits, and for whom.
 func TestOneRolloutAtATime(t *testing.T) {
-	a, out := testApp(t)
+	a, out := apptest.New(t)
 	write := func(name, text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(a.Dir, name), []byte(text), 0o644))
 	}

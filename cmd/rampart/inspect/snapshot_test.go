@@ -3,7 +3,6 @@ package inspect
 import (
 	"bytes"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,28 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/cmd/rampart/apptest"
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdtest"
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/compose"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
 )
-
-// testApp is an App with a clock that stands still.
-func testApp(t *testing.T) (*cmdutil.App, *bytes.Buffer) {
-	t.Helper()
-	var out bytes.Buffer
-	return &cmdutil.App{In: new(bytes.Buffer), Out: &out, Err: new(bytes.Buffer), Now: func() time.Time { return cmdtest.Now }, Dir: t.TempDir(),
-		Log: slog.New(slog.DiscardHandler), LookupEnv: func(string) (string, bool) { return "", false }}, &out
-}
-
-// folderSource reads the folder of the app.
-func folderSource(t *testing.T, a *cmdutil.App) cmdutil.SpecSource {
-	t.Helper()
-	source, _, err := a.OpenSource(cmdutil.RepositoryFlags{})
-	require.NoError(t, err)
-	return source
-}
 
 // live plans once for each observation, and writes what each plan but the last renders to the folder, as a cycle does.
 // With more than two the spec asks for v3 after the first, and v3 is recorded as current after the second.
@@ -46,7 +30,7 @@ func live(t *testing.T, a *cmdutil.App, seen ...func(rollout.Ask) rollout.Observ
 	for i, obs := range seen {
 		var err error
 		var reads atomic.Int64
-		planner, err := a.NewPlanner(cmdutil.PlannerPorts{Source: folderSource(t, a), Observer: cmdtest.Observer{Observation: obs, Reads: &reads}, Judges: &cmdutil.Judges{}, Pods: nil}, cmdutil.TemporalFlags{})
+		planner, err := a.NewPlanner(cmdutil.PlannerPorts{Source: apptest.FolderSource(t, a), Observer: cmdtest.Observer{Observation: obs, Reads: &reads}, Judges: &cmdutil.Judges{}, Pods: nil}, cmdutil.TemporalFlags{})
 		require.NoError(t, err)
 		world, decided, err = planner.Plan(t.Context())
 		require.NoError(t, err)
@@ -124,7 +108,7 @@ func TestSnapshotDecidesAsLive(t *testing.T) {
 		"settling": {[]func(rollout.Ask) rollout.Observation{unknown, unknown}, cmdutil.ExitFine, "wait-for-pollers"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, out := testApp(t)
+			a, out := apptest.New(t)
 			require.NoError(t, os.WriteFile(filepath.Join(a.Dir, "spec.yaml"), []byte(cmdtest.Spec), 0o644))
 			world, decided := live(t, a, c.seen...)
 			require.Equal(t, c.row, decided[0][0].Plan.Row, decided[0][0].Proposal.State.Message)

@@ -3,7 +3,6 @@ package specs
 import (
 	"bytes"
 	"flag"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/cmd/rampart/apptest"
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdtest"
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -22,14 +22,6 @@ import (
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
-
-// testApp is an App with a clock that stands still.
-func testApp(t *testing.T) (*cmdutil.App, *bytes.Buffer) {
-	t.Helper()
-	var out bytes.Buffer
-	return &cmdutil.App{In: new(bytes.Buffer), Out: &out, Err: new(bytes.Buffer), Now: func() time.Time { return cmdtest.Now }, Dir: t.TempDir(),
-		Log: slog.New(slog.DiscardHandler), LookupEnv: func(string) (string, bool) { return "", false }}, &out
-}
 
 // The worlds of examples/simulations give the timetables that its README tells of, as text and as a chart, twice the
 // same.
@@ -48,7 +40,7 @@ func TestExampleSimulations(t *testing.T) {
 			if name == "evacuation" {
 				deployment, formats = "payments/reports", append(formats, cmdutil.FormatJSON)
 			}
-			a, out := testApp(t)
+			a, out := apptest.New(t)
 			a.Dir = example
 			simulate := func() []byte {
 				table, err := simulate(t.Context(), a, simulation{name: deployment, world: world}, cmdutil.RepositoryFlags{})
@@ -87,7 +79,7 @@ func TestExampleSimulations(t *testing.T) {
 
 // Without a time a simulation begins now, and not before what was committed in this second.
 func TestSimulationBeginsNow(t *testing.T) {
-	a, _ := testApp(t)
+	a, _ := apptest.New(t)
 	for clock, want := range map[time.Time]time.Time{cmdtest.Now: cmdtest.Now, cmdtest.Now.Add(time.Millisecond): cmdtest.Now.Add(time.Second)} {
 		a.Now = func() time.Time { return clock }
 		script, err := script(a, simulation{})
@@ -103,7 +95,7 @@ func TestDocumentedWorld(t *testing.T) {
 	_, block, found := strings.Cut(string(page), "```yaml\n")
 	require.True(t, found)
 	block, _, _ = strings.Cut(block, "```")
-	a, _ := testApp(t)
+	a, _ := apptest.New(t)
 	a.In = strings.NewReader(block)
 	world, err := readWorld(a, "-")
 	require.NoError(t, err)

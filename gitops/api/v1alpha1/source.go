@@ -3,9 +3,7 @@ package v1alpha1
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -93,7 +91,7 @@ func parse(r *report, data []byte) []*yaml.Node {
 	if bytes.HasPrefix(data, []byte("%YAML 1.2")) {
 		data = append([]byte("%YAML 1.1"), data[len("%YAML 1.2"):]...) // which the parser knows; it reads both alike
 	}
-	roots, err := parseAll(data)
+	roots, err := plainyaml.ParseAny(data)
 	if err == nil {
 		return roots
 	}
@@ -114,21 +112,6 @@ func SyntaxError(data []byte, err error) (line int, message string) {
 		message = "tabs can't indent; use spaces"
 	}
 	return line, "not valid YAML: " + message
-}
-
-func parseAll(data []byte) ([]*yaml.Node, error) {
-	var roots []*yaml.Node
-	for d := yaml.NewDecoder(bytes.NewReader(data)); ; {
-		var document yaml.Node
-		switch err := d.Decode(&document); {
-		case errors.Is(err, io.EOF):
-			return roots, nil
-		case err != nil:
-			return roots, err
-		case len(document.Content) > 0:
-			roots = append(roots, document.Content[0])
-		}
-	}
 }
 
 // syntaxError takes the YAML package's error apart. It has no typed errors: the line is in the text, and left out on
@@ -163,7 +146,7 @@ func firstLine(data []byte, message string, reported int) int {
 	low, high := 0, len(ends)-1
 	for low < high {
 		middle := (low + high) / 2
-		if _, err := parseAll(data[:ends[middle]]); err != nil && err.Error() == message {
+		if _, err := plainyaml.ParseAny(data[:ends[middle]]); err != nil && err.Error() == message {
 			high = middle
 		} else {
 			low = middle + 1

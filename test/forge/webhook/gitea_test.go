@@ -1,13 +1,11 @@
 package webhook_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +13,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/internal/logtest"
 	"github.com/rampart-gitops/rampart/internal/webhook"
 	"github.com/rampart-gitops/rampart/test/giteatest"
 )
@@ -27,7 +26,7 @@ const secret = "0123456789abcdef0123456789abcdef"
 // giteaWorld is a repository on a real Gitea that sends webhooks to a handler.
 type giteaWorld struct {
 	*testing.T
-	log              *log
+	log              logtest.Buffer
 	rung             atomic.Int64
 	repo             giteatest.Repository
 	bot, person      giteatest.User
@@ -35,29 +34,10 @@ type giteaWorld struct {
 	url              string
 }
 
-// log is what a handler says.
-type log struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 func newGiteaWorld(t *testing.T) *giteaWorld {
 	t.Helper()
 	server := giteatest.Start(t)
-	w := &giteaWorld{T: t, log: new(log), bot: server.User(t, "bot"), person: server.User(t, "person")}
+	w := &giteaWorld{T: t, bot: server.User(t, "bot"), person: server.User(t, "person")}
 	w.repo = server.Repository(t, server.Organization(t, w.person))
 	w.repo.Collaborators(t, w.bot, w.person)
 	w.client, w.asPerson = w.bot.Client(t), w.person.Client(t)
@@ -66,7 +46,7 @@ func newGiteaWorld(t *testing.T) *giteaWorld {
 		Watched: func(b string) bool { return b == "main" },
 		Secrets: func(context.Context) (string, error) { return secret, nil },
 		Ring:    func() { w.rung.Add(1) }, Now: time.Now,
-		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		Log: slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	require.NoError(t, err)
 	at := webhook.ServerConfig{Address: "127.0.0.1:0", Path: "/webhook", Log: slog.New(slog.DiscardHandler)}
 	s, err := webhook.Listen(t.Context(), at, handler)
