@@ -10,7 +10,7 @@ import (
 )
 
 // The commits that changed a path are those that gave it other content or took it away, the newest first.
-func TestChangers(t *testing.T) {
+func TestChangersAreListedNewestFirst(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	write := func(path, text string) string {
 		return r.Commit(gittest.Commit{Write: map[string]string{path: text}})

@@ -66,7 +66,7 @@ func clone(t *testing.T, r *gittest.Repo, args ...string) *Clone {
 	return c
 }
 
-func TestTouches(t *testing.T) {
+func TestTouchesLeaveMergesOut(t *testing.T) {
 	r, want := forked(t)
 	onBoth(t, r, func(t *testing.T, ask func(HistoryQuery) ([]Touch, error)) {
 		got, err := ask(HistoryQuery{Paths: []string{"file", "dir"}})

@@ -32,7 +32,7 @@ func withVersions(ids ...string) string {
 }
 
 // What a record had and lost is found where it was last, in a branch that was rewritten, too.
-func TestRecorded(t *testing.T) {
+func TestLostVersionsAreFoundInHistory(t *testing.T) {
 	const dir = "deploy/shop/x"
 	r := gittest.NewBareRepo(t)
 	record := func(ids ...string) map[string]string {

@@ -16,7 +16,7 @@ import (
 )
 
 // A spec comes from the commit that gave it its content, no matter who committed since.
-func TestOrigins(t *testing.T) {
+func TestOriginIsTheCommitThatGaveTheSpecItsContent(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: map[string]string{"workers/a.yaml": specYAML("shop", "a", "a:1"), "workers/b.yaml": specYAML("shop", "b", "b:1")}})
 	one := r.Commit(gittest.Commit{Write: map[string]string{"workers/a.yaml": specYAML("shop", "a", "a:2"), "docs/a.md": "2"}, Message: "a 2"})

@@ -20,7 +20,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-func TestCommit(t *testing.T) {
+func TestSameCommitAgainChangesNothing(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: map[string]string{"a.yaml": specYAML("shop", "x", "i:1")}})
 	repo := open(t, r)
@@ -227,7 +227,7 @@ func surveyOf(t *testing.T, repo *Repository) ([]rollout.Snapshot, fills) {
 }
 
 // A survey keeps nothing of what it knows already; what is looked at is filled in from the mirror.
-func TestSurvey(t *testing.T) {
+func TestSurveyLeavesOutWhatItReadBefore(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: map[string]string{"x.yaml": specYAML("shop", "x", "i:1"), "connection.yaml": connectionYAML,
 		"deploy/shop/x/routing.yaml": routingYAML("x", "x.yaml"), "y.yaml": specYAML("shop", "y", "i:1")}})

@@ -21,7 +21,7 @@ spec:
 
 // Two environments that claim one worker deployment know of each other, also while the survey reads neither in full.
 // The same name in another Temporal namespace, or on another server, is another one.
-func TestRivals(t *testing.T) {
+func TestEnvironmentsThatClaimOneWorkerDeploymentAreRivals(t *testing.T) {
 	spec := specYAML("shop", "x", "i:1")
 	released := "  hold: {kind: Released, by: ann, reason: moves, at: \"2026-01-01T00:00:00Z\"}\n"
 	base := map[string]string{layout.Config: rivalEnvironments, "a/x.yaml": spec, "a/c.yaml": connectionYAML, "b/c.yaml": connectionYAML,

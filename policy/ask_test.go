@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAsk(t *testing.T) {
+func TestAskEvaluatesAnExpression(t *testing.T) {
 	d, err := NewDocument(snapshot(t), proposal())
 	require.NoError(t, err)
 	e := of("package acme\n\nlimit := 3\n\nslow if { some a in numbers.range(1, 3000); some b in numbers.range(1, 3000); a + b == -1 }\n")

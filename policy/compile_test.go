@@ -16,7 +16,7 @@ import (
 	"github.com/rampart-gitops/rampart/rego"
 )
 
-func TestDigest(t *testing.T) {
+func TestDigestChangesWithMeaningOnly(t *testing.T) {
 	testneed.Plain(t)
 	const plain = "package rampart.rollout\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"} if input.action.to > 10\n"
 	base := of(plain)
@@ -54,7 +54,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-func TestProblems(t *testing.T) {
+func TestProblemsLeaveGoodModulesInForce(t *testing.T) {
 	e := Compile(Config{
 		Modules: []parse.Module{
 			{Path: "policies/b.rego", Source: "package rampart.rollout\n\nx := nosuch(1)\n\ny := http.send({})\n"},

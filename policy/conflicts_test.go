@@ -8,7 +8,7 @@ import (
 	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
-func TestConflicts(t *testing.T) {
+func TestConflictsBetweenDataFilesAreProblems(t *testing.T) {
 	const head = "rampart:\n  config:\n    rollout:\n      freeze:\n"
 	weekend := parse.DataFile{Path: "data.yaml", Content: head + "        windows: [{name: weekend, days: [Sat, Sun]}]\nshop: {max: 3}\n"}
 	for name, tc := range map[string]struct {

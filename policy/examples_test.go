@@ -13,7 +13,7 @@ import (
 )
 
 // The policies of every example pass their own tests.
-func TestExamples(t *testing.T) {
+func TestPoliciesOfExamplesPassTheirTests(t *testing.T) {
 	testneed.Plain(t)
 	folders, err := filepath.Glob("../examples/*/policies")
 	require.NoError(t, err)

@@ -104,7 +104,7 @@ func waiver(name, rule string) v1alpha1.Waiver {
 		ExpiresAt: v1alpha1.NewTime(now.Add(time.Hour))}}
 }
 
-func TestWaivers(t *testing.T) {
+func TestWaiversCountWithinTheirScope(t *testing.T) {
 	testneed.Plain(t)
 	const by = "w (ada, until 2026-03-03T13:00:00Z: hotfix)"
 	for name, tc := range map[string]struct {

@@ -32,8 +32,8 @@ func indented(t *testing.T, v ast.Value) []byte {
 	return b.Bytes()
 }
 
-// TestInput pins the document that policies are written against.
-func TestInput(t *testing.T) {
+// The document that policies are written against changes only on purpose.
+func TestInputDocumentIsPinned(t *testing.T) {
 	full := snapshot(t)
 	first := full.Observation
 	first.At = ago(4 * time.Second)

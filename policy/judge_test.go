@@ -265,7 +265,7 @@ warn contains {"rule": "a", "msg": "b"} if {
 	require.Contains(t, again.sets, "deny", "the library was asked")
 }
 
-func TestCancelled(t *testing.T) {
+func TestCancelledJudgingHoldsRaises(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	v := Compile(Config{}).Judge(ctx, snapshot(t), proposal(ramp(), reset()))
@@ -283,7 +283,7 @@ func TestInputThatCannotBeMade(t *testing.T) {
 	require.Equal(t, rollout.Allow, v.Of(reset().ID).Effect)
 }
 
-func TestSpec(t *testing.T) {
+func TestSpecIsJudgedWithEachProposal(t *testing.T) {
 	s := snapshot(t)
 	s.Spec = spec(t, "registry.example/checkout:latest")
 	e := Compile(Config{})
@@ -310,7 +310,7 @@ func TestSpec(t *testing.T) {
 	require.Equal(t, []string{"connection", "deployment", "environment", "git", "now", "waivers"}, seen)
 }
 
-func TestDrift(t *testing.T) {
+func TestPoliciesDecideAboutDrift(t *testing.T) {
 	testneed.Plain(t)
 	lower := &rollout.Drift{Kind: rollout.DriftRouting, Direction: rollout.DriftLower, Recorded: "current v2", Actual: "current v1"}
 	higher := &rollout.Drift{Kind: rollout.DriftRouting, Direction: rollout.DriftHigher, Recorded: "current v1", Actual: "current v2"}
@@ -393,7 +393,7 @@ func TestSameInputSameVerdicts(t *testing.T) {
 }
 
 // The clock of policies is the snapshot's.
-func TestClock(t *testing.T) {
+func TestClockOfPoliciesIsTheSnapshots(t *testing.T) {
 	e := Compile(Config{Data: []parse.DataFile{{Path: "data.yaml", Content: `rampart:
   config:
     rollout:

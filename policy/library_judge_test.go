@@ -25,7 +25,7 @@ func messages(t *testing.T, s rollout.Snapshot, a rollout.Action) (rollout.Effec
 }
 
 // The evidence for removals, from a snapshot as it is: each kind is allowed on proof, and held when one read has none.
-func TestRemovals(t *testing.T) {
+func TestRemovalsNeedProof(t *testing.T) {
 	testneed.Plain(t)
 	remove := func(kind rollout.ActionKind) rollout.Action {
 		return rollout.Action{ID: "x", Kind: kind, BuildID: "v1"}
@@ -90,7 +90,7 @@ func TestRemovals(t *testing.T) {
 	require.Equal(t, []string{"it has not been scaled down", "it is not known that its pollers are gone"}, found)
 }
 
-func TestRaises(t *testing.T) {
+func TestRaisesNeedFreshReads(t *testing.T) {
 	stale := snapshot(t)
 	stale.Observation.At = ago(stale.Limits.FactMaxAge + time.Second)
 	effect, found := messages(t, stale, ramp())
@@ -110,7 +110,7 @@ func TestRaises(t *testing.T) {
 	require.Equal(t, rollout.Allow, effect, "%q", found)
 }
 
-func TestApproval(t *testing.T) {
+func TestApprovalIsRequiredByParameters(t *testing.T) {
 	e := Compile(Config{Data: []parse.DataFile{{Path: "data.yaml", Content: "rampart: {config: {rollout: {approval: {rules: [{environments: [prod], atLeast: 50, labels: {tier: gold}}]}}}}\n"}}})
 	require.Empty(t, e.Problems())
 	v := judge(t, e, ramp())
@@ -119,7 +119,7 @@ func TestApproval(t *testing.T) {
 }
 
 // A panic of the evaluator is an error like any other.
-func TestPanic(t *testing.T) {
+func TestPanicOfTheEvaluatorHoldsRaises(t *testing.T) {
 	e := Compile(Config{})
 	e.books[0].all.data = nil // the first look at data panics
 	v := judge(t, e, ramp())
@@ -129,7 +129,7 @@ func TestPanic(t *testing.T) {
 }
 
 // What the snapshot says of other rollouts decides whether one starts; the finding names who is in the way.
-func TestConcurrency(t *testing.T) {
+func TestConcurrencyCountsOtherRollouts(t *testing.T) {
 	e := Compile(Config{Data: []parse.DataFile{{Path: "data.yaml", Content: "rampart: {config: {rollout: {concurrency: {max: 1, environments: [prod]}}}}\n"}}})
 	require.Empty(t, e.Problems())
 	start := ramp()

@@ -10,7 +10,7 @@ import (
 
 // Which statuses are asked for follows from the policies: names that are written out, and parameters; of the repository
 // and of the bot's own.
-func TestStatuses(t *testing.T) {
+func TestStatusesThatPoliciesAskForAreFound(t *testing.T) {
 	require.Empty(t, Compile(Config{}).Looks().Statuses, "the library alone asks for none")
 	repository := parse.Module{Path: "policies/cd.rego", Source: `package rampart.rollout
 import data.rampart.facts

@@ -28,7 +28,7 @@ test_error if to_number("x") == 1
 
 // What a failing test is shown with: the line that was not true, its text and the values in it. Tests of one name are
 // told apart.
-func TestFailures(t *testing.T) {
+func TestFailuresShowTheLineAndItsValues(t *testing.T) {
 	report := RunTests(t.Context(), Config{Modules: []parse.Module{{Path: "a_test.rego", Source: failing}}}, nil)
 	require.Empty(t, report.Problems)
 	var got []TestResult
@@ -48,7 +48,7 @@ func TestFailures(t *testing.T) {
 	}, got)
 }
 
-func TestMatching(t *testing.T) {
+func TestOnlyMatchingTestsRun(t *testing.T) {
 	testneed.Plain(t)
 	cfg := Config{Modules: []parse.Module{{Path: "a_test.rego", Source: failing}}}
 	report := RunTests(t.Context(), cfg, regexp.MustCompile(`acme_test\.test_h`))

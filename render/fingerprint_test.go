@@ -12,7 +12,7 @@ import (
 )
 
 // What is decided again a minute later, with nothing changed, has the same fingerprint in all files.
-func TestFingerprint(t *testing.T) {
+func TestFingerprintIgnoresTimes(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	files := func(at time.Time, change func(s *scene)) map[string]string {
 		s := newScene(t, checkoutSpec, noAuth())

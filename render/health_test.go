@@ -11,9 +11,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/statetable"
 )
 
-// TestHealth: the annotation says for each state what the table of docs/cd.md says, and Healthy for a ramp that counts
+// The annotation says for each state what the table of docs/cd.md says, and Healthy for a ramp that counts
 // as such.
-func TestHealth(t *testing.T) {
+func TestHealthAnnotationIsAsTheTableSays(t *testing.T) {
 	for _, row := range statetable.Rows(t) {
 		for _, ramp := range []v1alpha1.RampHealth{v1alpha1.RampProgressing, v1alpha1.RampHealthy} {
 			want := row.ArgoCD

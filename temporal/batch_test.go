@@ -17,7 +17,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-func TestMovable(t *testing.T) {
+func TestMovingWorkflowsNeedsServer132(t *testing.T) {
 	for version, ok := range map[string]bool{
 		"1.32.0": true, "1.33.0-150.1": true, "2.0": true, "1.31.9": false, "0.40.0": false, "": false, "dev": false,
 	} {

@@ -66,7 +66,7 @@ func TestExhaustedSlowsTheWholeNamespaceDown(t *testing.T) {
 	require.True(t, l.exhausted(now.Add(exhaustedWarning)))
 }
 
-func TestAcquire(t *testing.T) {
+func TestAcquireFailsBeyondTheBudget(t *testing.T) {
 	l := newLimiter("ns", Budget{Visibility: Rate{PerSecond: 0.001, Burst: 2}})
 	ctx := t.Context()
 	require.NoError(t, l.acquire(ctx, visibility))
@@ -87,7 +87,7 @@ func TestAcquire(t *testing.T) {
 }
 
 // There are as many slots as describes may be made in a second. Who waits longest has the next one.
-func TestSlotsAreAsManyAsCallsInASecond(t *testing.T) {
+func TestSlotsGoToTheLongestWait(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	for perSecond, slots := range map[float64]int{0.1: 1, 1: 1, 2.5: 2, 40: 40} {
@@ -134,7 +134,7 @@ func TestRateLimited(t *testing.T) {
 }
 
 // What the server refuses since it was asked too much is asked again, unless asking again would not help.
-func TestBusy(t *testing.T) {
+func TestBusyServersAreAskedAgain(t *testing.T) {
 	for cause := range enumspb.ResourceExhaustedCause_name {
 		err := serviceError(serviceerror.NewResourceExhausted(enumspb.ResourceExhaustedCause(cause), "too much").(serviceerror.ServiceError).Status().Err())
 		require.Equal(t, cause != int32(enumspb.RESOURCE_EXHAUSTED_CAUSE_WORKER_DEPLOYMENT_LIMITS), errors.Is(err, rollout.ErrBusy), "cause %d", cause)

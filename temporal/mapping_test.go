@@ -209,7 +209,7 @@ func TestGateStateOf(t *testing.T) {
 	}
 }
 
-func TestQueries(t *testing.T) {
+func TestQueriesOfOpenAndClosedWorkflows(t *testing.T) {
 	open, err := openQuery("ns/app", "v1", rollout.Yes)
 	require.NoError(t, err)
 	require.Equal(t, "TemporalWorkerDeploymentVersion = 'ns/app:v1' AND TemporalWorkflowVersioningBehavior = 'Pinned' AND "+notClosed, open)

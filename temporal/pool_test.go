@@ -52,7 +52,7 @@ func TestPoolIsSafeForConcurrentUse(t *testing.T) {
 	}}, obs))
 }
 
-func TestProblem(t *testing.T) {
+func TestProblemsByCodeOfTheServer(t *testing.T) {
 	for code, want := range map[codes.Code]rollout.Reason{
 		codes.Unauthenticated: rollout.AuthSecretInvalid, codes.PermissionDenied: rollout.TemporalStateFetchFailed,
 		codes.Unavailable: rollout.TemporalStateFetchFailed, codes.NotFound: rollout.TemporalStateFetchFailed,

@@ -40,7 +40,7 @@ disabled = true
 disable_host_verification = true
 `
 
-func TestProfile(t *testing.T) {
+func TestProfileOfTheCLIGivesTheAddress(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "temporal.toml")
 	require.NoError(t, os.WriteFile(file, []byte(profiles), 0o600))
 	t.Setenv("TEMPORAL_CONFIG_FILE", file)

@@ -26,7 +26,7 @@ func ramping(currentBuild, build string, percentage float32) rollout.RoutingConf
 
 func only(build string) rollout.RoutingConfig { return rollout.RoutingConfig{Current: build} }
 
-func TestAfter(t *testing.T) {
+func TestStepsChangeRouting(t *testing.T) {
 	for name, c := range map[string]struct {
 		from rollout.RoutingConfig
 		step rollout.RoutingStep
@@ -61,7 +61,7 @@ func TestWithResets(t *testing.T) {
 	}
 }
 
-func TestLowering(t *testing.T) {
+func TestLoweringFitsTheActualRouting(t *testing.T) {
 	reset := rollout.RoutingCall{Basis: ramping("v1", "v2", 10), Steps: []rollout.RoutingStep{clearRamp}}
 	rollback := rollout.RoutingCall{Basis: only("v2"), Steps: []rollout.RoutingStep{current("v1")}}
 	cut := rollout.RoutingCall{Basis: ramping("v1", "v2", 50), Steps: []rollout.RoutingStep{ramp("v2", 10)}}
@@ -142,7 +142,7 @@ func TestLoweringNeverRaises(t *testing.T) {
 	})
 }
 
-func TestCheck(t *testing.T) {
+func TestCheckRefusesIncompleteCalls(t *testing.T) {
 	good := rollout.RoutingCall{Identity: "me", Claim: rollout.ClaimHeld, Steps: []rollout.RoutingStep{ramp("v2", 10)}}
 	require.NoError(t, check(good))
 	nan := float32(0)

@@ -34,7 +34,7 @@ func TestStuckWithoutWorkflowQueues(t *testing.T) {
 }
 
 // A server that does not have a search attribute says so by name. Whatever else is wrong may be better the next time.
-func TestLacks(t *testing.T) {
+func TestServerLacksASearchAttribute(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		want bool

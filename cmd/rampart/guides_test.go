@@ -345,7 +345,7 @@ func headings(page string) []string {
 	return out
 }
 
-func TestShows(t *testing.T) {
+func TestDotsInShownOutputStandForAnything(t *testing.T) {
 	for _, c := range []struct {
 		shown, printed string
 		want           bool
@@ -358,7 +358,7 @@ func TestShows(t *testing.T) {
 	}
 }
 
-func TestHolds(t *testing.T) {
+func TestShownYAMLMayBePartOfAFile(t *testing.T) {
 	const text = "a:\n  b:\n    c: 1\n\n    d: 2\n  e: 3\n"
 	for piece, want := range map[string]bool{
 		"b:\n  c: 1\n\n  d: 2": true, "c: 1": true, "a:\n  b:": true, "b:\n  d: 2": false, "c: 1\nd: 2": false, ": 1": false, "e: 3\nf: 4": false,

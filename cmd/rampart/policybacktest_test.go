@@ -54,7 +54,7 @@ func ran(t *testing.T, a *cmdutil.App, code int, args ...string) report.Backtest
 
 // The same policies say the same; a freeze on the day of the decision is stricter, whatever day it is today. Taking it
 // away is looser.
-func TestBacktest(t *testing.T) {
+func TestBacktestTellsStricterFromLooser(t *testing.T) {
 	a, free := backtested(t, nil)
 	file := writeDecisions(t, free)
 	require.Equal(t, report.Backtest{Since: cmdtest.Now.Add(-30 * 24 * time.Hour), Decisions: 1, Rows: []report.BacktestRow{}}, ran(t, a, cmdutil.ExitFine, "--decisions", file))

@@ -23,7 +23,7 @@ const mostExposed = "15"
 
 // The unit of systemd is one without warnings, with the settings of the page beside it, and is hardly exposed. The
 // variables of its environment file are those of flags, and doctor runs by them as the page says.
-func TestSystemd(t *testing.T) {
+func TestSystemdUnitIsAsThePageSays(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		testneed.Missing(t, "no systemd-analyze: install systemd")
 	}

@@ -48,7 +48,7 @@ func (c *Client) try(t *testing.T, method, path string) (string, error) {
 }
 
 // No token travels in clear text, except on this machine.
-func TestInsecure(t *testing.T) {
+func TestTokenNeedsTLS(t *testing.T) {
 	for base, fine := range map[string]bool{
 		"http://git.example.com": false, "http://10.0.0.1": false, "http://localhost.example.com": false,
 		"https://git.example.com": true, "http://127.0.0.1:3000": true, "http://localhost": true, "http://[::1]": true,
@@ -65,7 +65,7 @@ func TestInsecure(t *testing.T) {
 }
 
 // Redirects within the forge keep what is asked for; to others, the token does not go.
-func TestRedirects(t *testing.T) {
+func TestRedirectsToOthersGetNoToken(t *testing.T) {
 	reached := false
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
 	t.Cleanup(other.Close)
@@ -108,7 +108,7 @@ func TestRedirects(t *testing.T) {
 	require.False(t, reached)
 }
 
-func TestFail(t *testing.T) {
+func TestErrorsByStatusHaveNoToken(t *testing.T) {
 	status := 0
 	c, _ := server(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -129,7 +129,7 @@ func TestFail(t *testing.T) {
 	}
 }
 
-func TestBounded(t *testing.T) {
+func TestRepliesAreBounded(t *testing.T) {
 	c, _ := server(t, func(w http.ResponseWriter, r *http.Request) {
 		size := maxReply
 		if r.URL.Path == "/api/v1/more" {
@@ -147,7 +147,7 @@ func TestBounded(t *testing.T) {
 	require.Equal(t, ReasonReply, refused.Reason)
 }
 
-func TestTimeout(t *testing.T) {
+func TestSilentForgeIsUnavailable(t *testing.T) {
 	hang := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
 	t.Cleanup(s.Close)
@@ -161,7 +161,7 @@ func TestTimeout(t *testing.T) {
 }
 
 // Where the token is kept, and no token at all.
-func TestToken(t *testing.T) {
+func TestTokenIsReadForEachRequest(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get("Authorization")) }))
 	t.Cleanup(s.Close)
 	config := Config{Repository: Repository{KindGitea, s.URL, "a", "b"}}
@@ -242,7 +242,7 @@ func TestRateLimit(t *testing.T) {
 }
 
 // Without a forge, a proposal is its branch.
-func TestNone(t *testing.T) {
+func TestWithoutAForgeAProposalIsItsBranch(t *testing.T) {
 	var f Forge = None{}
 	pr, err := f.Open(t.Context(), Opening{Title: "t", Body: "b", Head: "h", Base: "main"})
 	require.NoError(t, err)
@@ -265,7 +265,7 @@ func TestNone(t *testing.T) {
 	require.Empty(t, login)
 }
 
-func TestTexts(t *testing.T) {
+func TestTitlesAndBodiesAreChecked(t *testing.T) {
 	long := strings.Repeat("x", MaxBody+1)
 	for want, err := range map[string]error{
 		"a title is one line of at most 250 bytes":                          Opening{}.Check(),
@@ -284,7 +284,7 @@ func TestTexts(t *testing.T) {
 }
 
 // An answer that asks for it in words only its adapter knows is a limit like the others.
-func TestPause(t *testing.T) {
+func TestPauseIsALimitLikeOthers(t *testing.T) {
 	asked := 0
 	c, now := server(t, func(http.ResponseWriter, *http.Request) { asked++ })
 	for until, header := range map[time.Duration]http.Header{

@@ -9,7 +9,7 @@ import (
 )
 
 // A library that breaks in any call ends that call.
-func TestContained(t *testing.T) {
+func TestPanicEndsOneCallOnly(t *testing.T) {
 	f := forge.Contained(nil)
 	ctx := t.Context()
 	for name, call := range map[string]func() error{

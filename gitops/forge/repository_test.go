@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestLocate(t *testing.T) {
+func TestLocateFindsTheForgeOfAClone(t *testing.T) {
 	github := Repository{KindGitHub, "https://github.com", "acme", "workers"}
 	gitlab := Repository{KindGitLab, "https://gitlab.com", "acme", "workers"}
 	deep := Repository{KindGitLab, "https://gitlab.com", "acme/platform/payments", "workers"}
@@ -96,7 +96,7 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-func TestFolder(t *testing.T) {
+func TestFolderHasAnAddressOnEachForge(t *testing.T) {
 	for want, r := range map[string]Repository{
 		"https://github.com/acme/workers/tree/deploy/prod/deploy/shop/a%20b":   {KindGitHub, "https://github.com", "acme", "workers"},
 		"https://gitlab.com/a/b/workers/-/tree/deploy/prod/deploy/shop/a%20b":  {KindGitLab, "https://gitlab.com", "a/b", "workers"},

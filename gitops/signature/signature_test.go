@@ -261,7 +261,7 @@ func FuzzVerify(f *testing.F) {
 }
 
 // What is signed here is what git verifies, with each kind of key, encrypted or not.
-func TestKey(t *testing.T) {
+func TestGitVerifiesSignaturesOfEachKindOfKey(t *testing.T) {
 	const passphrase = "correct horse"
 	for _, kind := range []string{"ed25519", "ecdsa", "rsa", "ed25519 encrypted", "openpgp", "openpgp encrypted"} {
 		t.Run(kind, func(t *testing.T) {

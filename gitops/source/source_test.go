@@ -92,7 +92,7 @@ spec:
 `
 
 // Bases elsewhere in the repository count, and what was read is named: not what is beside it.
-func TestKustomize(t *testing.T) {
+func TestKustomizeReadsBasesAndNamesThem(t *testing.T) {
 	testneed.Plain(t) // the process may take too little memory for the race detector
 	texts, out := built(t, files{
 		"workers/base/kustomization.yaml": "resources: [worker.yaml]\n",
@@ -115,7 +115,7 @@ spec:
 
 // A chart is rendered with its values and those that are named, in their order. Its charts/ count, NOTES.txt and what
 // .helmignore leaves out do not.
-func TestHelm(t *testing.T) {
+func TestHelmRendersAChartWithItsValues(t *testing.T) {
 	testneed.Plain(t) // the process may take too little memory for the race detector
 	f := files{
 		"charts/checkout/Chart.yaml":                        "apiVersion: v2\nname: worker\nversion: 1.0.0\ndependencies: [{name: common, version: 1.0.0}]\n",

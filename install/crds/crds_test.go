@@ -22,7 +22,7 @@ type definition struct {
 }
 
 // What applies Git applies the status too: no definition has the subresource that would keep it out.
-func TestAll(t *testing.T) {
+func TestDefinitionsHaveNoStatusSubresource(t *testing.T) {
 	kinds := map[string]string{}
 	var chart struct{ AppVersion string }
 	text, err := os.ReadFile("../chart-crds/Chart.yaml")

@@ -145,7 +145,7 @@ spec:
 	}
 }
 
-func TestKinds(t *testing.T) {
+func TestSchemasAreFoundByKind(t *testing.T) {
 	require.Equal(t, []string{"ClusterConnection", "Config", "Connection", "Routing", "Simulation", "TemporalConnection", "TemporalWorkerDeployment", "Waiver",
 		"WorkerDeployment", "WorkerResourceTemplate"}, Kinds())
 	_, ok := For("Deployment")

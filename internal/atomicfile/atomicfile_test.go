@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWrite(t *testing.T) {
+func TestWriteLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "file")
 	for _, mode := range []fs.FileMode{0o600, 0o644} {

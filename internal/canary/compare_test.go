@@ -24,7 +24,7 @@ func given(candidate, current canary.Arm) canary.Input {
 // rate of failures, 0 if nothing is closed.
 func rate(a canary.Arm) float64 { return float64(a.Failed) / float64(max(a.Closed, 1)) }
 
-func TestCompare(t *testing.T) {
+func TestCompareTellsWorseFromEqual(t *testing.T) {
 	for _, c := range []struct {
 		name               string
 		in                 canary.Input
@@ -51,7 +51,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-func TestCeiling(t *testing.T) {
+func TestCeilingNeedsProofOfMore(t *testing.T) {
 	in := given(canary.Arm{Failed: 40, Closed: 100}, canary.Arm{})
 	in.Ceiling = 0.2
 	r := compare(t, in)
@@ -70,8 +70,8 @@ func TestCeiling(t *testing.T) {
 	require.Zero(t, r.CeilingEvidence)
 }
 
-// TestTolerance: 1.5 times as bad is found in the end, unless half as much again is tolerated.
-func TestTolerance(t *testing.T) {
+// 1.5 times as bad is found in the end, unless half as much again is tolerated.
+func TestToleranceAllowsAHigherRate(t *testing.T) {
 	in := given(canary.Arm{Failed: 3000, Closed: 100_000}, canary.Arm{Failed: 2000, Closed: 100_000})
 	require.True(t, compare(t, in).Worse)
 	in.Tolerance = 0.2
@@ -181,9 +181,9 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-// TestMonotone: a failure of the candidate in place of a success is never in its favour. One of current is never
-// against it, once there is any evidence.
-func TestMonotone(t *testing.T) {
+// Once there is evidence, a failure of the candidate in place of a success is never in its favor. A failure of the
+// current version is never against it.
+func TestFailuresNeverFavorTheCandidate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := inputs(t)
 		r := compare(t, in)

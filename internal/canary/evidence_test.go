@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMixed compares the formula with the mixture written as what it predicts, one observation after the other.
-func TestMixed(t *testing.T) {
+// The formula is the mixture written as what it predicts, one observation after the other.
+func TestMixtureIsAProductOfPredictions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, m := rapid.IntRange(0, 2000).Draw(t, "k"), rapid.IntRange(0, 2000).Draw(t, "m")
 		a, b := rapid.Float64Range(1e-3, 1000).Draw(t, "a"), rapid.Float64Range(1e-3, 1000).Draw(t, "b")
@@ -43,8 +43,8 @@ func logOf(n, p float64) float64 {
 	return n * math.Log(p)
 }
 
-// TestExcess compares the solution with a search.
-func TestExcess(t *testing.T) {
+// The solution is what a search finds, too.
+func TestExcessIsWhatASearchFinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		count := func(name string) float64 {
 			most := rapid.SampledFrom([]int{3, 100, 1e6}).Draw(t, name+" size")

@@ -10,11 +10,11 @@ import (
 	"github.com/rampart-gitops/rampart/internal/canary"
 )
 
-// TestExact goes through everything that can happen to a healthy candidate in 30 closed workflows, looked at after
-// each of them. It adds up the probabilities: no sampling, no luck. The evidence is at most 1 on average after each
+// The test goes through everything that can happen to a healthy candidate in 30 closed workflows, looked at after each
+// of them. It adds up the probabilities: no sampling, no luck. The evidence is at most 1 on average after each
 // workflow, and reaches 1/alpha at any time with a probability of at most alpha. A rate that changes with time makes
 // no difference.
-func TestExact(t *testing.T) {
+func TestErrorsStayBelowAlphaInEachCase(t *testing.T) {
 	const n, alpha = 30, 0.1
 	for name, rate := range map[string]func(i int) float64{
 		"1%":     func(int) float64 { return 0.01 },

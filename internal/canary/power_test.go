@@ -95,8 +95,8 @@ func rounded(n int64) string {
 	return digits
 }
 
-// TestPower: the table of docs/analysis.md is what the simulation gives.
-func TestPower(t *testing.T) {
+// The table of docs/analysis.md is what the simulation gives.
+func TestPowerTableIsWhatTheSimulationGives(t *testing.T) {
 	data, err := os.ReadFile(page)
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(data), tableBegin)

@@ -187,7 +187,7 @@ func TestPerWorkerDeployment(t *testing.T) {
 }
 
 // A commit that waits for nothing any more is told so; what it asked for beside goes on.
-func TestSuperseded(t *testing.T) {
+func TestSupersededCommitIsTold(t *testing.T) {
 	inScene(t, []string{"a", "b"}, func(t *testing.T, s *scene) {
 		require.Len(t, s.cycle(map[string]rollout.State{"a": ramping, "b": ramping}), 1)
 		s.origins["a"] = "c2"

@@ -87,7 +87,7 @@ func upper(t *testing.T, p *Process) {
 }
 
 // One process answers until it is ended or ends; the next call begins another one.
-func TestCalls(t *testing.T) {
+func TestOneProcessAnswersCallsUntilItEnds(t *testing.T) {
 	p := process(t)
 	require.False(t, p.Running())
 	upper(t, p)
@@ -130,7 +130,7 @@ func TestHarm(t *testing.T) {
 }
 
 // Who waits may stop waiting, which ends the process.
-func TestCancelled(t *testing.T) {
+func TestCancelledCallEndsTheProcess(t *testing.T) {
 	p := process(t)
 	upper(t, p)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -140,7 +140,7 @@ func TestCancelled(t *testing.T) {
 }
 
 // A process ends when the one that called it does, whatever it does then.
-func TestAbandoned(t *testing.T) {
+func TestProcessEndsWithItsCaller(t *testing.T) {
 	p := process(t)
 	upper(t, p)
 	r := p.running
@@ -177,7 +177,7 @@ func TestReadsNothing(t *testing.T) {
 }
 
 // A Ctrl-C at a terminal reaches all processes: it is the caller's to end this one.
-func TestInterrupted(t *testing.T) {
+func TestProcessOutlivesAnInterrupt(t *testing.T) {
 	p := process(t)
 	upper(t, p)
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {

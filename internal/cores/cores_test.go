@@ -7,7 +7,7 @@ import (
 )
 
 // Each does all, each once.
-func TestEach(t *testing.T) {
+func TestEachRunsEveryIndexOnce(t *testing.T) {
 	for _, n := range []int{0, 1, 3, 1007} {
 		done := make([]int, n)
 		Each(n, func(i int) { done[i]++ })

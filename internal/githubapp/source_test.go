@@ -226,7 +226,7 @@ func TestWaitingCanBeInterrupted(t *testing.T) {
 }
 
 // What goes wrong is told with what to do about it, and without a secret, also when a server repeats what it was sent.
-func TestErrors(t *testing.T) {
+func TestErrorsSayWhatToDoAndNoSecret(t *testing.T) {
 	g := newGitHub(t)
 	_, wrong := keytest.RSA(t)
 	key := func(text string, err error) func(*Config) {
@@ -275,7 +275,7 @@ func TestErrors(t *testing.T) {
 }
 
 // Who is refused is told from who is to ask less often, which is done.
-func TestRefusals(t *testing.T) {
+func TestRefusedIsToldFromLimited(t *testing.T) {
 	for name, c := range map[string]struct {
 		status  int
 		header  string

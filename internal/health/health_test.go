@@ -24,7 +24,7 @@ func ask(t *testing.T, method, url string) (int, string) {
 }
 
 // A bot is ready once a cycle worked, stays so while others fail, and is not once its repository refuses it.
-func TestHealth(t *testing.T) {
+func TestReadyOnceACycleWorked(t *testing.T) {
 	s := &State{}
 	beside := Beside{Log: slog.New(slog.DiscardHandler), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1") })}
 	address, stop, err := s.Listen(t.Context(), "127.0.0.1:0", beside)

@@ -19,7 +19,7 @@ import (
 )
 
 // What fails in a connection is said without what changes from one time to the next.
-func TestFailure(t *testing.T) {
+func TestFailuresAreSaidTheSameEachTime(t *testing.T) {
 	get := func(err error) error {
 		return &url.Error{Op: "Get", URL: "https://example.com/?token=s3cret", Err: err}
 	}
@@ -53,7 +53,7 @@ func TestOneLine(t *testing.T) {
 	}
 }
 
-func TestOrigin(t *testing.T) {
+func TestOriginHasSchemeHostAndPort(t *testing.T) {
 	for text, want := range map[string]string{"https://EXAMPLE.com/a?b": "https://example.com:443", "http://[::1]/": "http://[::1]:80", "http://h:8080": "http://h:8080"} {
 		u, err := url.Parse(text)
 		require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestOrigin(t *testing.T) {
 }
 
 // Redirects are followed on the same scheme, host and port, a few of them.
-func TestWithin(t *testing.T) {
+func TestRedirectsStayWithinTheOrigin(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		to := map[string]string{"/": "/1", "/1": "/2", "/2": "/ok", "/round": "/round", "/away": "http://other.example.com/x"}[r.URL.Path]
 		if to != "" {

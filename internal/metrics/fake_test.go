@@ -98,8 +98,8 @@ func status(code int, body string) http.HandlerFunc {
 	}
 }
 
-// TestClocks: the time of an answer is the server's, and never later than our own.
-func TestClocks(t *testing.T) {
+// The time of an answer is the server's, and never later than our own.
+func TestTimeOfAnAnswerIsTheServers(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour, -time.Second, 30 * time.Second} {
 		at := time.Now().Add(skew).Truncate(time.Millisecond)
 		s := fake(t, says(answer(at, "1")))
@@ -144,9 +144,9 @@ func many(n int) []metrics.Ask {
 	return asks
 }
 
-// TestHanging: a server that hangs costs 200 worker deployments one time-out, then nothing for a while, and one
+// A server that hangs costs 200 worker deployments one time-out, then nothing for a while, and one
 // time-out again. A few queries at once take one time-out together.
-func TestHanging(t *testing.T) {
+func TestHangingServerCostsOneTimeout(t *testing.T) {
 	const timeout = 500 * time.Millisecond
 	var asked atomic.Int64
 	c := client(t, metrics.Config{Address: hanging(t, &asked, always).URL, Timeout: timeout})
@@ -167,7 +167,7 @@ func TestHanging(t *testing.T) {
 	require.Zero(t, call(), "the try failed")
 }
 
-// TestBackAgain: a server that was away is asked again, and one answer is enough for all to be asked.
+// A server that was away is asked again, and one answer is enough for all to be asked.
 func TestBackAgain(t *testing.T) {
 	var asked atomic.Int64
 	var well atomic.Bool
@@ -185,9 +185,9 @@ func TestBackAgain(t *testing.T) {
 	}, 10*time.Second, 20*time.Millisecond)
 }
 
-// TestSlow: a server that answers slowly has two time-outs for a call. The next call begins with those that had no
+// A server that answers slowly has two time-outs for a call. The next call begins with those that had no
 // turn, and what has none in it has the value from before, with the time of that.
-func TestSlow(t *testing.T) {
+func TestSlowServerIsAskedInParts(t *testing.T) {
 	const timeout = time.Second
 	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
 		time.Sleep(timeout / 2)
@@ -220,7 +220,7 @@ func TestSlow(t *testing.T) {
 	require.Positive(t, before, "a value from before keeps its time")
 }
 
-// TestOneSlowQuery: one query without an answer does not make the server count as away.
+// One query without an answer does not make the server count as away.
 func TestOneSlowQuery(t *testing.T) {
 	var asked atomic.Int64
 	s := hanging(t, &asked, func(r *http.Request) bool { return r.FormValue("query") == "sum(x0)" })
@@ -230,7 +230,7 @@ func TestOneSlowQuery(t *testing.T) {
 	}
 }
 
-// TestEndedCycle: a call that is cut short says so, and does not make the server count as away.
+// A call that is cut short says so, and does not make the server count as away.
 func TestEndedCycle(t *testing.T) {
 	var asked atomic.Int64
 	ends := make(chan context.CancelFunc, 1)
@@ -255,7 +255,7 @@ func TestEndedCycle(t *testing.T) {
 	require.Greater(t, asked.Load(), before)
 }
 
-// TestSomeSilence: queries without an answer do not keep those with one from being asked, however many there are.
+// Queries without an answer do not keep those with one from being asked, however many there are.
 func TestSomeSilence(t *testing.T) {
 	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.FormValue("query"), "sum(bad") {
@@ -286,7 +286,7 @@ func TestNobodyThere(t *testing.T) {
 	require.Equal(t, "query a: not asked again: Prometheus cannot be reached: its name is not known to DNS, or DNS cannot be asked", f.Error)
 }
 
-// TestOneQuestionOnce: equal queries are asked once, no more than four at a time, and each metric gets its answer.
+// Equal queries are asked once, no more than four at a time, and each metric gets its answer.
 func TestOneQuestionOnce(t *testing.T) {
 	var mu sync.Mutex
 	asked, now, most := map[string]int{}, 0, 0
@@ -343,8 +343,8 @@ func tokenFile(t *testing.T, token string) string {
 	return file
 }
 
-// TestCredential: over TLS, to the configured server alone, as it is in its file now.
-func TestCredential(t *testing.T) {
+// Over TLS, to the configured server alone, as it is in its file now.
+func TestCredentialGoesToTheServerAlone(t *testing.T) {
 	server := fake(t, says(answer(time.Now(), "1")))
 	target, err := url.Parse(server.URL)
 	require.NoError(t, err)
@@ -380,8 +380,8 @@ func TestCredential(t *testing.T) {
 		"it does not speak TLS")
 }
 
-// TestRedirects: within the server they are followed, and to another one neither query nor credential goes.
-func TestRedirects(t *testing.T) {
+// Within the server they are followed, and to another one neither query nor credential goes.
+func TestRedirectsToOthersAreRefused(t *testing.T) {
 	var elsewhere []rollout.Fact
 	var reached atomic.Int64
 	other := fake(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })

@@ -101,7 +101,7 @@ type expected struct {
 	err  string
 }
 
-func TestCommands(t *testing.T) {
+func TestCommandsChangeTheRecord(t *testing.T) {
 	hold := func(s rollout.Snapshot) (Change, error) { return Hold(s, ada) }
 	resume := func(s rollout.Snapshot) (Change, error) { return Resume(s, ada) }
 	retry := func(build string) func(rollout.Snapshot) (Change, error) {
@@ -286,7 +286,7 @@ func TestWithoutARecord(t *testing.T) {
 	}
 }
 
-func TestAdopt(t *testing.T) {
+func TestAdoptTakesOwnershipAndKeepsTraffic(t *testing.T) {
 	text := func(s string) *string { return &s }
 	for _, c := range []struct {
 		name     string
@@ -335,7 +335,7 @@ func TestAdopt(t *testing.T) {
 	require.Equal(t, []string{"still held by bob (tea): rampart resume payments/checkout"}, kept.Notes)
 }
 
-func TestRelease(t *testing.T) {
+func TestReleaseGivesOwnershipAway(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		given            []change

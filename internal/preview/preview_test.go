@@ -126,7 +126,7 @@ func preview(t *testing.T, in Input) report.Previewed {
 	return out
 }
 
-func TestKinds(t *testing.T) {
+func TestPreviewOfEachKindOfChange(t *testing.T) {
 	v1, v2, v3 := state{image: "v1"}, state{image: "v2"}, state{image: "v3"}
 	with := func(s state, change func(*state)) *state {
 		change(&s)
@@ -194,7 +194,7 @@ func rules(found []report.PreviewFinding) []string {
 	return out
 }
 
-func TestRules(t *testing.T) {
+func TestPreviewNamesTheRulesThatObject(t *testing.T) {
 	const head = "package rampart.rollout\n\n"
 	for name, c := range map[string]struct {
 		rego                                          string
@@ -275,7 +275,7 @@ func TestSpecFindings(t *testing.T) {
 }
 
 // What cannot be previewed is said.
-func TestUntimed(t *testing.T) {
+func TestWhatCannotBePreviewedIsSaid(t *testing.T) {
 	v1 := state{image: "v1"}
 	in := given(t, &v1, &state{image: "v2"}, "", v1)
 	in.After.Connection = nil

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestInert(t *testing.T) {
+func TestInertTextMentionsAndClosesNothing(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                             "",
 		"Roll out v2 [prod] (1/2)":     "Roll out v2 [prod] (1/2)",

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestText(t *testing.T) {
+func TestTextEscapesHiddenCharacters(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                            "",
 		"plain\n\ttext, größer, 漢字 🚀": "plain\n\ttext, größer, 漢字 🚀",
@@ -39,7 +39,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-func TestLine(t *testing.T) {
+func TestLineIsOneLine(t *testing.T) {
 	for in, want := range map[string]string{
 		" a \n\t b\r\nc ": "a b c", "forged\u2028Rampart-Policy: x": "forged Rampart-Policy: x", "a\u00a0b\u3000c": "a b c", "\u202eabc": `\u202eabc`, "\x00": `\u0000`,
 	} {
@@ -76,7 +76,7 @@ func TestJSONStaysTheSame(t *testing.T) {
 }
 
 // Characters that come in parts are whole, and colors stay.
-func TestWriter(t *testing.T) {
+func TestWriterKeepsColorsAndSplitCharacters(t *testing.T) {
 	var b bytes.Buffer
 	w := NewWriter(&b)
 	text := "\x1b[31mbad\x1b[0m \u202e漢\x1b[2J\x1b]0;title\a"

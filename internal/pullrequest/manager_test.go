@@ -324,7 +324,7 @@ func TestBodiesFollowTheFacts(t *testing.T) {
 
 // Closed by a person is a no, which the next decision learns; by the bot itself it is nothing, and it is opened again.
 // Merged elsewhere is seen once, then it is proposed anew. A branch of others is not written to.
-func TestAnswers(t *testing.T) {
+func TestAnswersOfPeopleAndTheBot(t *testing.T) {
 	decision := asking()
 	decision.Plan.Record.Proposal.PullRequest = "old"
 	decision.Plan.Review.Proposal = rollout.ReviewedRaise(*decision.Plan.Record.Proposal)

@@ -14,7 +14,7 @@ func (w *words) Remember() any { return *w }
 
 func (w *words) Recall(decode func(any) error) error { return decode(w) }
 
-func TestFile(t *testing.T) {
+func TestFileIsReadOnlyWithItsKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "below", "remembered")
 	file := func(key string, parts ...Part) File { return File{Path: path, Key: key, Parts: parts} }
 	one, two := &words{map[string]int{"one": 1}}, &words{map[string]int{"two": 2}}

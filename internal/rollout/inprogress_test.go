@@ -48,7 +48,7 @@ func TestRecordInProgress(t *testing.T) {
 	}
 }
 
-func TestStarts(t *testing.T) {
+func TestStartsOnlyBesideACurrentVersion(t *testing.T) {
 	s := func(r rollout.RoutingConfig) rollout.Snapshot {
 		return rollout.Snapshot{Observation: rollout.Observation{Routing: r}}
 	}

@@ -45,7 +45,7 @@ spec:
 `
 
 // Everything that a pod template can name is listed once, whichever way it is named; what one place needs is needed.
-func TestReferences(t *testing.T) {
+func TestReferencesOfPodTemplatesAreListedOnce(t *testing.T) {
 	zero := int32(0)
 	record := rollout.Record{
 		Routing: &v1alpha1.Routing{Spec: v1alpha1.RoutingSpec{

@@ -40,7 +40,7 @@ func TestRoutingConfig(t *testing.T) {
 	require.Zero(t, rollout.RoutingConfig{}.Share("v1"))
 }
 
-func TestFresh(t *testing.T) {
+func TestFreshUntilItsAge(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	p := rollout.Pollers{Known: true, Count: 1, LastAccess: now.Add(-90 * time.Second)}
 	require.True(t, p.Fresh(now, 90*time.Second))
@@ -82,7 +82,7 @@ func TestActionKinds(t *testing.T) {
 	require.False(t, rollout.Restore.Removes())
 }
 
-func TestVerdicts(t *testing.T) {
+func TestUnknownEffectsHold(t *testing.T) {
 	order := []rollout.Effect{rollout.Allow, rollout.Warn, rollout.RequireApproval, rollout.HoldEffect, rollout.RollbackEffect}
 	for i, e := range order {
 		require.Equal(t, i, e.Strictness())

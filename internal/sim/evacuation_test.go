@@ -15,7 +15,7 @@ import (
 func hours(n float64) v1alpha1.Duration { return minutes(60 * n) }
 
 // Workflows that stay are freed by batch jobs that take their time; what wants approval is approved in routing.yaml.
-func TestEvacuation(t *testing.T) {
+func TestEvacuationTakesItsTimeAndApprovals(t *testing.T) {
 	stages := func(e v1alpha1.Evacuation) func(*Input) {
 		return func(in *Input) {
 			in.Snapshot.Spec.Spec.Sunset.Evacuate = &e
@@ -108,7 +108,7 @@ func TestBatchProgress(t *testing.T) {
 }
 
 // Metrics are what the script says of them, by name and time; 0 where it says nothing.
-func TestMetrics(t *testing.T) {
+func TestMetricsAreWhatTheScriptSays(t *testing.T) {
 	in := given(t, `{strategy: Progressive, steps: [{rampPercentage: 10, pauseDuration: 10m}], analysis: {window: 1m, minSamples: 1, `+
 		`metrics: [{name: errors, maxAge: 1m, prometheus: {query: errors}}, {name: latency, maxAge: 1m, prometheus: {query: latency}}]}}`)
 	in.World.Pushes = []v1alpha1.SimulatedPush{{After: minutes(5), Image: "app:v2"}}

@@ -12,7 +12,7 @@ import (
 )
 
 // Without a record, a first version comes, and the next one after it.
-func TestHealthy(t *testing.T) {
+func TestHealthyRolloutsCompleteInOrder(t *testing.T) {
 	out := run(t, given(t, twoSteps))
 	require.Equal(t, []string{
 		"0s create v1 [WaitingForPollers]",
@@ -33,7 +33,7 @@ func TestHealthy(t *testing.T) {
 	require.Equal(t, out.Entries[len(out.Entries)-1].Routing.Current, out.Target)
 }
 
-func TestWorlds(t *testing.T) {
+func TestTimetablesOfWorlds(t *testing.T) {
 	push := func(after float64, image string) v1alpha1.SimulatedPush {
 		return v1alpha1.SimulatedPush{After: minutes(after), Image: image}
 	}
@@ -271,7 +271,7 @@ func TestUnderWay(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestSimulationThatCannotBeginIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Input)
 		want   string
@@ -303,7 +303,7 @@ func TestRefused(t *testing.T) {
 }
 
 // A policy that changes its mind in every cycle ends the simulation, not the patience.
-func TestRestless(t *testing.T) {
+func TestChangingVerdictsEndTheSimulation(t *testing.T) {
 	in := given(t, twoSteps)
 	for i := range 100 {
 		in.World.Pushes = append(in.World.Pushes, v1alpha1.SimulatedPush{After: minutes(float64(i)), Image: []string{"app:v2", "app:v3"}[i%2]})

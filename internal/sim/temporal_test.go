@@ -40,7 +40,7 @@ func all(m *temporal) rollout.Ask {
 		Closed: []rollout.ClosedAsk{{BuildID: "v1", Since: since}, {BuildID: "v2", Since: since}}}
 }
 
-func TestRouting(t *testing.T) {
+func TestRoutingKeepsItsTimes(t *testing.T) {
 	m := server(v1alpha1.DefaultSimulation())
 	route(t, m, nine, current("v1"))
 	route(t, m, nine.Add(time.Minute), ramp("v2", 10))
@@ -74,7 +74,7 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-func TestDrainage(t *testing.T) {
+func TestDrainageLooksEveryThreeMinutes(t *testing.T) {
 	for duration, want := range map[time.Duration]time.Duration{0: 3 * time.Minute, time.Minute: 3 * time.Minute, 3 * time.Minute: 3 * time.Minute,
 		4 * time.Minute: 6 * time.Minute, time.Hour + time.Second: 63 * time.Minute} {
 		script := v1alpha1.DefaultSimulation()
@@ -139,7 +139,7 @@ func TestPollersAndRemoval(t *testing.T) {
 	require.NotContains(t, m.versions, "v4")
 }
 
-func TestCounts(t *testing.T) {
+func TestClosedWorkflowsFollowTheScript(t *testing.T) {
 	script := v1alpha1.DefaultSimulation() // 60 a minute, each takes 30s
 	script.Failures = []v1alpha1.SimulatedFailures{
 		{Percentage: 10, From: minutes(10), To: minutes(20)}, {Percentage: 50, From: minutes(15), To: minutes(16)}, {Percentage: 100, BuildID: "v1", From: minutes(30)}}
@@ -167,7 +167,7 @@ func TestCounts(t *testing.T) {
 		m.observe(nine.Add(time.Hour), all(m)).Stuck)
 }
 
-func TestGates(t *testing.T) {
+func TestGatesTakeTheirTimeAndOutcome(t *testing.T) {
 	script := v1alpha1.DefaultSimulation()
 	script.Gates = []v1alpha1.SimulatedGate{{Point: "step-2", Takes: minutes(3), Outcome: v1alpha1.GateFails}, {BuildID: "v9", Outcome: v1alpha1.GateCancels}}
 	m := server(script)
@@ -194,7 +194,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-func TestOutage(t *testing.T) {
+func TestOutageFailsReadsAndCalls(t *testing.T) {
 	script := v1alpha1.DefaultSimulation()
 	script.Outages = []v1alpha1.SimulatedOutage{{From: minutes(1), To: minutes(2)}}
 	m := server(script)
@@ -214,7 +214,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-func TestImages(t *testing.T) {
+func TestNextImageHasAnotherTag(t *testing.T) {
 	digest := "@sha256:5e6e9a2a04f0cd9a1f9a9ad0b0a3a1a97b3c1bfaeb4a0d3e9f8b0c1d2e3f4a5b"
 	for image, want := range map[string]string{
 		"app": "app:next", "app:v1": "app:v1-next", "localhost:5000/app": "localhost:5000/app:next", "localhost:5000/app:v1": "localhost:5000/app:v1-next",

@@ -24,7 +24,7 @@ func shows(t *testing.T, m *Metrics, want string, names ...string) {
 	require.NoError(t, testutil.GatherAndCompare(m.registry, strings.NewReader(want), names...))
 }
 
-func TestMetrics(t *testing.T) {
+func TestMetricsKeepPrometheusConventions(t *testing.T) {
 	m := New("v1.2.3")
 	problems, err := testutil.GatherAndLint(m.registry)
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ const headStates = `# HELP rampart_worker_deployments Worker deployments, by the
 
 // Worker deployments are counted by state as long as they are there; those that are not ready have a series of their
 // own.
-func TestStates(t *testing.T) {
+func TestWorkerDeploymentsAreCountedByState(t *testing.T) {
 	m := New("")
 	name := func(n int) rollout.Name { return rollout.Name{Namespace: "shop", Name: fmt.Sprintf("w%04d", n)} }
 	since := time.Unix(1_700_000_000, 0)
@@ -120,7 +120,7 @@ rampart_worker_deployment_not_ready_since_timestamp_seconds{reason="Ramping",wor
 }
 
 // The page lists each metric, and no other; Prometheus takes its rules.
-func TestDocumented(t *testing.T) {
+func TestEachMetricIsDocumented(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
 	require.NoError(t, err)
 	m := New("")

@@ -24,7 +24,7 @@ func (r *recorder) end(how string, args []any) {
 	runtime.Goexit()
 }
 
-func TestMissing(t *testing.T) {
+func TestMissingSkipsOrFails(t *testing.T) {
 	for value, want := range map[string]string{"": "skipped: no sshd", "1": "failed: no sshd"} {
 		t.Setenv(all, value)
 		r := &recorder{}

@@ -19,7 +19,7 @@ func waited(t *testing.T, b *Bell, most time.Duration) time.Duration {
 }
 
 // Rings before a wait are one; a ring during it ends it.
-func TestBell(t *testing.T) {
+func TestRingsBeforeAWaitAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBell()
 		require.Equal(t, time.Hour, waited(t, b, time.Hour), "nobody rings")
@@ -62,7 +62,7 @@ func TestBellInAFlood(t *testing.T) {
 }
 
 // The memory of deliveries is bounded by number and by time.
-func TestSeen(t *testing.T) {
+func TestMemoryOfDeliveriesIsBounded(t *testing.T) {
 	s := newSeen()
 	require.False(t, s.again("first", noon))
 	require.True(t, s.again("first", noon.Add(rememberedFor)))

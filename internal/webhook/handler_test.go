@@ -47,7 +47,7 @@ func TestDocumentedSignatures(t *testing.T) {
 }
 
 // Each forge wakes the bot by a push to a branch that is watched, and by its proposals.
-func TestForges(t *testing.T) {
+func TestEachForgeWakesTheBot(t *testing.T) {
 	main, proposal := "refs/heads/main", "rampart/prod/shop/checkout"
 	for name, c := range map[string]struct {
 		request *http.Request
@@ -80,7 +80,7 @@ func TestForges(t *testing.T) {
 }
 
 // A request that is not a delivery, or has no proof, is refused, with the reason in the log and no secret anywhere.
-func TestRefused(t *testing.T) {
+func TestDeliveriesWithoutProofAreRefused(t *testing.T) {
 	good := delivery{"push", "a", push("team/workers", "refs/heads/main"), secretOther}
 	change := func(r *http.Request, headers ...string) *http.Request {
 		for i := 0; i < len(headers); i += 2 {
@@ -206,7 +206,7 @@ func TestReplays(t *testing.T) {
 }
 
 // Secrets are read anew for each delivery: old and new ones count together while they are changed.
-func TestRotation(t *testing.T) {
+func TestOldAndNewSecretsCountTogether(t *testing.T) {
 	d := newDesk(t, secretOther)
 	n := 0
 	by := func(secret string) int {
@@ -254,7 +254,7 @@ func TestSecretsAtTheStart(t *testing.T) {
 }
 
 // Deliveries that come together each get an answer; the same one counts once.
-func TestConcurrently(t *testing.T) {
+func TestConcurrentDeliveriesCountOnce(t *testing.T) {
 	d := newDesk(t, secretOther)
 	var all sync.WaitGroup
 	for range 8 {

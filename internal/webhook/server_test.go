@@ -63,7 +63,7 @@ func TestSlowBody(t *testing.T) {
 }
 
 // Only the path of webhooks is served, headers are bounded, and connections are not kept.
-func TestServes(t *testing.T) {
+func TestOnlyThePathOfWebhooksIsServed(t *testing.T) {
 	d := newDesk(t, secretOther)
 	s, stop := listening(t, ServerConfig{}, d.handler)
 	head := func(path string) string {

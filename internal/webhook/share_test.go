@@ -68,7 +68,7 @@ func (l *sharing) connections() []*shared {
 }
 
 // The peer that has most connections loses its oldest one.
-func TestSharing(t *testing.T) {
+func TestPeerWithMostConnectionsLosesOne(t *testing.T) {
 	l := &sharing{}
 	peer := func(n byte) netip.Prefix { return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, n}), 32) }
 	add := func(n byte) (c, over *shared) {

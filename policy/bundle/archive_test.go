@@ -15,7 +15,7 @@ import (
 	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
-func TestBundle(t *testing.T) {
+func TestBundleIsReadWithModulesAndData(t *testing.T) {
 	archive := made{
 		modules: map[string]string{"/b/org.rego": rule("no"), "/a/help.rego": "package acme.help\n\nyes := true\n",
 			"/a/help_test.rego": "package acme.help_test\n\ntest_yes if true\n"},

@@ -25,7 +25,7 @@ func layerWith(name, source string) *policy.Layer {
 }
 
 // What fits together comes into force together, and what does not leaves the others alone.
-func TestSettle(t *testing.T) {
+func TestBundlesThatFitComeIntoForceTogether(t *testing.T) {
 	testneed.Plain(t)
 	const undefined = "undefined function data.acme.b.own"
 	one := func(name string) *policy.Layer { return layerWith(name, module(name, "_", "1")) }

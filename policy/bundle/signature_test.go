@@ -62,7 +62,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-func TestKeys(t *testing.T) {
+func TestKeysThatCannotVerifyAreRefused(t *testing.T) {
 	ours, curve := rsaSigner(t), curveSigner(t)
 	for name, c := range map[string]struct{ text, algorithm, want string }{
 		"private":             {ours.private, "", "private key: keep that where bundles are signed"},

@@ -167,7 +167,7 @@ func TestNeverHad(t *testing.T) {
 }
 
 // What is in the cache is verified again, and one that is damaged is as if there were none.
-func TestCache(t *testing.T) {
+func TestCacheIsVerifiedAgain(t *testing.T) {
 	key, stranger := rsaSigner(t), rsaSigner(t)
 	archive := made{by: &key, modules: map[string]string{"/org.rego": rule("no")}}.archive(t)
 	one := func(t *testing.T, b *bench) string {
@@ -259,7 +259,7 @@ func TestNoCache(t *testing.T) {
 }
 
 // The token goes to the bundle's server alone, is read each time, and is in no message.
-func TestToken(t *testing.T) {
+func TestTokenGoesToTheServerAlone(t *testing.T) {
 	s := newServer(t)
 	token, problem := "s3cret", error(nil)
 	b := newBench(t, s, func(c *Config) {
@@ -315,7 +315,7 @@ func TestUnknownAuthority(t *testing.T) {
 }
 
 // Poll asks at once, and again; Floor never waits for it.
-func TestPoll(t *testing.T) {
+func TestPollAsksAtOnceAndAgain(t *testing.T) {
 	s := newServer(t)
 	arrived, answer := make(chan struct{}), make(chan struct{})
 	s.does(func(w http.ResponseWriter, _ *http.Request) {
@@ -337,7 +337,7 @@ func TestPoll(t *testing.T) {
 	polling.Wait()
 }
 
-func TestConfigurations(t *testing.T) {
+func TestConfigurationsAreChecked(t *testing.T) {
 	key := rsaSigner(t).key(t, "")
 	token := func(context.Context) (string, error) { return "x", nil }
 	one := func(url string) []Bundle { return []Bundle{{Name: "org", URL: url}} }

@@ -97,7 +97,7 @@ func TestEmptyEnvironments(t *testing.T) {
 	}
 }
 
-func TestCheck(t *testing.T) {
+func TestCheckFindsWhatWouldCompile(t *testing.T) {
 	testneed.Plain(t)
 	const head = "package rampart.rollout\n\n"
 	rule := func(body string) string {

@@ -71,7 +71,7 @@ func TestDataProblems(t *testing.T) {
 	}
 }
 
-// TestBrokenYAML: the line that YAML names is the problem's.
+// The line that YAML names is the problem's.
 func TestBrokenYAML(t *testing.T) {
 	_, problems := LoadData([]DataFile{{"d.yaml", "a: 1\nb: 2\nc:\n  d: 1\n  e: @x\n"}, {"e.yaml", "a: \"\x00\"\n"}})
 	require.Len(t, problems, 2)
@@ -80,8 +80,8 @@ func TestBrokenYAML(t *testing.T) {
 	require.Contains(t, problems[1].Error(), "e.yaml:1: not valid YAML: control characters are not allowed")
 }
 
-// TestWindows: a window that would freeze nothing is a problem of the line that is wrong.
-func TestWindows(t *testing.T) {
+// A window that would freeze nothing is a problem of the line that is wrong.
+func TestFreezeWindowsAreChecked(t *testing.T) {
 	const name = "rampart.config.rollout.freeze.windows.0"
 	for window, want := range map[string]string{
 		"days: [Someday]":                       `6: ` + name + `.days.0: "Someday" is given; expected: Mon, Tue, Wed, Thu, Fri, Sat, Sun`,
@@ -119,7 +119,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestConflicts: two files that set a parameter differently hold; the library's defaults and parameters of others are
+// Two files that set a parameter differently hold; the library's defaults and parameters of others are
 // replaced. TestFreezeZone: the time zone of all windows is checked too, and what is fine is not complained of.
 func TestFreezeZone(t *testing.T) {
 	_, problems := LoadData([]DataFile{{"d.yaml", "rampart:\n  config:\n    rollout:\n      freeze:\n        timezone: Europa/Berlin\n"}})
@@ -129,9 +129,9 @@ func TestFreezeZone(t *testing.T) {
 	require.Empty(t, problems)
 }
 
-// TestZones: what is offered in place of a misspelt time zone can be loaded. The list is that of the time zone
+// What is offered in place of a misspelt time zone can be loaded. The list is that of the time zone
 // database.
-func TestZones(t *testing.T) {
+func TestSuggestedTimeZonesCanBeLoaded(t *testing.T) {
 	for _, name := range strings.Fields(zones) {
 		_, err := time.LoadLocation(name)
 		require.NoError(t, err)

@@ -278,7 +278,7 @@ func TestNoProcess(t *testing.T) {
 }
 
 // Who waits may stop waiting: nothing is let through, and policies are not to blame.
-func TestCancelled(t *testing.T) {
+func TestCancelledJudgingBlamesNoPolicy(t *testing.T) {
 	e := compile(t, policy.Config{Modules: policytest.Modules(policytest.Rules("deny contains {\"rule\": \"x\", \"msg\": \"m\"} if forever\n" + endless))})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -303,7 +303,7 @@ func TestInputThatCannotBeMade(t *testing.T) {
 }
 
 // A process that is asked nothing ends, and is begun again when it is asked.
-func TestIdle(t *testing.T) {
+func TestIdleProcessEndsAndBeginsAgain(t *testing.T) {
 	e := compile(t, policy.Config{Modules: policytest.Modules(told)})
 	c := e.children[0]
 	require.True(t, c.process.Running())

@@ -55,7 +55,7 @@ func (r rampart) run(t *testing.T, args ...string) (said string, code int) {
 
 // The definitions are installed, again without a change, and brought up to date; the in-cluster worker controller's are
 // replaced only where that is asked for.
-func TestInstall(t *testing.T) {
+func TestInstallOfDefinitionsAndTheirUpdate(t *testing.T) {
 	t.Parallel()
 	server := Start(t)
 	config, file := server.Config, server.Kubeconfig
@@ -278,9 +278,9 @@ func readyIn(t *testing.T, client dynamic.Interface) any {
 	return conditions[0].(map[string]any)["status"]
 }
 
-// TestKubectl has kubectl apply the definitions as they are printed, list objects with their columns and wait for a
-// condition. kubectl finds nothing to change in what is applied.
-func TestKubectl(t *testing.T) {
+// kubectl applies the definitions as they are printed, lists objects with their columns and waits for a condition. It
+// finds nothing to change in what is applied.
+func TestKubectlAppliesListsAndWaits(t *testing.T) {
 	t.Parallel()
 	server := Start(t)
 	do := func(input string, args ...string) string { return server.Kubectl(t, input, args...) }

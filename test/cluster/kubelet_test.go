@@ -12,7 +12,7 @@ import (
 
 // Containers are processes with the manifest's environment. An image that is not there, a container that fails and a
 // variable without a source are what a cluster calls them. What is deleted ends.
-func TestKubelet(t *testing.T) {
+func TestKubeletRunsContainersAsProcesses(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "said")
 	s := StartNode(t, map[string]Image{

@@ -40,7 +40,7 @@ func overlay(t *testing.T, oldNew ...string) string {
 
 // The Kustomize base is what the chart renders by default, and the overlay of the page what it renders with the values
 // of the page. An API server takes it where pods have to be restricted; TestKubectlApplies runs it.
-func TestKustomize(t *testing.T) {
+func TestKustomizeBaseIsWhatTheChartRenders(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
 	chart := func(values string) map[string]any {

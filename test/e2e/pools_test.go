@@ -28,7 +28,7 @@ func poolOf(image string) string {
 }
 
 // Two Deployments share a version: promoted when both poll, retired and removed together.
-func TestPools(t *testing.T) {
+func TestPoolsShareAVersion(t *testing.T) {
 	testneed.Long(t)
 	w := newWorld(t)
 	w.start()

@@ -20,7 +20,7 @@ func (s specText) named(configMap string) string {
 
 // Each version that a bot rolled out names a ConfigMap of its own. A change that removes the one that the draining
 // version still needs is warned of before it is merged; once the version has drained there is no warning.
-func TestReferences(t *testing.T) {
+func TestReferencesOfDrainingVersionsAreWarnedOf(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	configMap := func(name string) string {

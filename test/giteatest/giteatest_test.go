@@ -12,7 +12,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
 
 // One server serves a test binary; each test has a world of its own in it.
-func TestServer(t *testing.T) {
+func TestOneServerHasAWorldForEachTest(t *testing.T) {
 	s := Start(t)
 	require.Same(t, s, Start(t))
 	version, _, err := s.Admin(t).ServerVersion()

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSchema checks that a query that does not fit GitHub's schema fails.
-func TestSchema(t *testing.T) {
+// A query that does not fit GitHub's schema fails.
+func TestQueriesOutsideTheSchemaFail(t *testing.T) {
 	s := Start(t)
 	var problems []string
 	s.Report = func(problem string) { problems = append(problems, problem) }

@@ -115,8 +115,8 @@ func small(t *testing.T) target {
 	return target{dir: dir, name: "small", checks: []string{"guard"}, deep: []string{"guard"}, decides: "(string, bool)"}
 }
 
-// TestMutants: each kind of mutation is found, and switched on by itself. What the tests above do not look at survives.
-func TestMutants(t *testing.T) {
+// Each kind of mutation is found, and switched on by itself. What the tests above do not look at survives.
+func TestEachKindOfMutantIsFound(t *testing.T) {
 	ctx := t.Context()
 	l, err := small(t).build(ctx, t.TempDir())
 	require.NoError(t, err)
@@ -152,7 +152,7 @@ func TestMutants(t *testing.T) {
 	require.Contains(t, lines, "16 mutants killed, 1 that may live, in 0s")
 }
 
-// TestBrokenTests: tests that fail on the code as it is say nothing of mutants.
+// Tests that fail on the code as it is say nothing of mutants.
 func TestBrokenTests(t *testing.T) {
 	s := small(t)
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "broken_test.go"), []byte("package small\n\nimport \"testing\"\n\nfunc TestBroken(t *testing.T) { t.Fatal() }\n"), 0o600))
@@ -160,7 +160,7 @@ func TestBrokenTests(t *testing.T) {
 	require.ErrorContains(t, err, "fails without any mutant")
 }
 
-func TestAllowed(t *testing.T) {
+func TestAllowedMutantsNeedAReason(t *testing.T) {
 	got, err := parseAllowed("# why\n\na.go f: negated: x\n    it changes\n    nothing\nb.go g: negated: y\n    nor this\n")
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"a.go f: negated: x": "it changes nothing", "b.go g: negated: y": "nor this"}, got)
@@ -176,7 +176,7 @@ func TestAllowed(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestKiller(t *testing.T) {
+func TestKillerIsTheDeepestFailingTest(t *testing.T) {
 	for out, want := range map[string]string{
 		"--- FAIL: TestA (0.0s)\n    --- FAIL: TestA/b (0.0s)\n    --- FAIL: TestA/b/c (0.0s)\n--- FAIL: TestZ (0.0s)\n": "TestA/b/c",
 		"=== RUN   TestA\n" + overtime: "a time-out",

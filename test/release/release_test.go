@@ -70,7 +70,7 @@ func (s snapshot) documented(t *testing.T, words string) string {
 
 // Each platform has an archive with the binary and what belongs to it, and an SBOM. The checksums are of all of them,
 // and signed: a reader verifies both as SECURITY.md says, but for who signed, and a file that was changed fails.
-func TestArchives(t *testing.T) {
+func TestArchivesAreCompleteAndSigned(t *testing.T) {
 	s := open(t)
 	checksums, err := os.ReadFile(filepath.Join(s.dir, s.file("checksums.txt")))
 	require.NoError(t, err)
@@ -168,9 +168,9 @@ func TestSBOM(t *testing.T) {
 	}
 }
 
-// TestReproducible checks that the binary says from which commit it is. A build of that commit as SECURITY.md says
+// The binary says from which commit it is. A build of that commit as SECURITY.md says
 // gives the same bytes.
-func TestReproducible(t *testing.T) {
+func TestReleasedBinaryIsReproducible(t *testing.T) {
 	s := open(t)
 	if is, err := os.Stat(filepath.Join(root, ".git")); err != nil || !is.IsDir() {
 		testneed.Missing(t, "go build tells no commit in a linked worktree of git: make test-release in a clone")

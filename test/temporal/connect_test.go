@@ -130,7 +130,7 @@ func TestAPIKey(t *testing.T) {
 }
 
 // A profile of Temporal's CLI brings its address, certificates, API key and headers.
-func TestProfile(t *testing.T) {
+func TestProfileOfTheCLIConnects(t *testing.T) {
 	e := newEnv(t)
 	ca := newAuthority(t)
 	d := newDoor(t, ca.server(tls.RequireAndVerifyClientCert, "127.0.0.1"))
@@ -267,7 +267,7 @@ func TestSilentServer(t *testing.T) {
 	require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded)
 }
 
-func TestBudget(t *testing.T) {
+func TestBudgetOfVisibilityIsItsOwn(t *testing.T) {
 	e := newEnv(t)
 	e.pool = e.newPool(temporal.Config{Limits: temporal.Budget{Visibility: temporal.Rate{PerSecond: 0.001, Burst: 2}}})
 	obs := e.observe(rollout.Ask{OpenPinned: []string{"a", "b", "c"}})

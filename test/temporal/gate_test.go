@@ -44,7 +44,7 @@ func (e *env) awaitGate(g rollout.GateSpec, want rollout.GateState) rollout.Gate
 	return run
 }
 
-func TestGate(t *testing.T) {
+func TestGateRunsOnceOnEachQueue(t *testing.T) {
 	e := newEnv(t)
 	// At once after the version registered, when a pinned start is still refused now and then.
 	e.Start("app-both", "v1")

@@ -180,7 +180,7 @@ func TestCreatedThroughTheAPI(t *testing.T) {
 	require.False(t, created())
 }
 
-func TestRamps(t *testing.T) {
+func TestRampsAreReadAsTheyWereSet(t *testing.T) {
 	e := newEnv(t)
 	e.Start("app", "v1", "v2")
 	e.raise(current("v1"))
@@ -200,7 +200,7 @@ func TestRamps(t *testing.T) {
 	}
 }
 
-func TestList(t *testing.T) {
+func TestListChangesWithRoutingOnly(t *testing.T) {
 	e := newEnv(t)
 	got, err := e.pool.List(e.Ctx, e.connection(), e.NS.Name())
 	require.NoError(t, err)
@@ -243,7 +243,7 @@ func TestList(t *testing.T) {
 	require.ErrorContains(t, err, "injected fault")
 }
 
-func TestPollers(t *testing.T) {
+func TestPollersByVersionAndQueue(t *testing.T) {
 	e := newEnv(t)
 	e.Start("app-both", "v1")
 	e.Start("app", "v2")
@@ -504,7 +504,7 @@ func TestOpenPinned(t *testing.T) {
 	become(1, 1, 0)
 }
 
-func TestClosed(t *testing.T) {
+func TestClosedWorkflowsAreCountedSinceTrafficMoved(t *testing.T) {
 	e := newEnv(t)
 	e.Start("app", "v1")
 	e.Start("app-fails", "v2")
@@ -543,7 +543,7 @@ func closedSince(since time.Time, builds ...string) []rollout.ClosedAsk {
 	return out
 }
 
-func TestStuck(t *testing.T) {
+func TestStuckWorkflowsAreCounted(t *testing.T) {
 	e := newEnv(t, temporalenv.Set(dynamicconfig.NumConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute, 2))
 	e.Start("app", "v1")
 	e.raise(current("v1"))
@@ -646,7 +646,7 @@ func TestOneDescribeForASteadyDeployment(t *testing.T) {
 	}
 }
 
-func TestBacklog(t *testing.T) {
+func TestBacklogOfAVersionIsRead(t *testing.T) {
 	e := newEnv(t)
 	e.Start("app", "v1")
 	e.raise(current("v1"))

@@ -68,7 +68,7 @@ func TestSetManager(t *testing.T) {
 }
 
 // A current version can be left without traffic; then it drains, and nothing is current.
-func TestUnroute(t *testing.T) {
+func TestUnroutedVersionDrains(t *testing.T) {
 	e := newEnv(t)
 	e.Start("app", "v1")
 	e.raise(current("v1"))

@@ -58,7 +58,7 @@ func TestGitHubAppFlags(t *testing.T) {
 	}
 }
 
-func TestProxies(t *testing.T) {
+func TestProxyComesFromFlagThenEnvironment(t *testing.T) {
 	env := map[string]string{"HTTPS_PROXY": "http://env:3128", "no_proxy": "internal.example.com,.corp"}
 	a := &App{LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
 	ask := func(flag, url string) string {

@@ -10,8 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// TestUnreachable: a person who asks for something in Temporal is told why it is not known where that is.
-func TestUnreachable(t *testing.T) {
+// A person who asks for something in Temporal is told why it is not known where that is.
+func TestWhyTemporalCannotBeReachedIsSaid(t *testing.T) {
 	spec := func(namespace string) *v1alpha1.WorkerDeployment {
 		return &v1alpha1.WorkerDeployment{Spec: v1alpha1.WorkerDeploymentSpec{Rollout: v1alpha1.RolloutStrategy{Strategy: v1alpha1.AllAtOnce},
 			WorkerOptions: v1alpha1.WorkerOptions{ConnectionRef: v1alpha1.ConnectionRef{Name: "new"}, TemporalNamespace: namespace}}}

@@ -203,7 +203,7 @@ func TestDefaultConfig(t *testing.T) {
 	roundTrip(t, &config)
 }
 
-func TestPosition(t *testing.T) {
+func TestPositionsOfFieldsInTheFile(t *testing.T) {
 	documents := decodeFile(t, "legacy.yaml")
 	tests := []struct {
 		path         string

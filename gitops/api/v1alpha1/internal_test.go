@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestClosest(t *testing.T) {
+func TestClosestNameIsSuggested(t *testing.T) {
 	known := []string{"rampPercentage", "pauseDuration", "gate", "spec", "ArgoCD", "WithLegacyNames"}
 	for name, want := range map[string]string{
 		"rampPercent": "rampPercentage", "RampPercentage": "rampPercentage", "pasueDuration": "pauseDuration", "gtae": "gate", "gates": "gate",
@@ -19,7 +19,7 @@ func TestClosest(t *testing.T) {
 	}
 }
 
-func TestDistance(t *testing.T) {
+func TestDistanceBetweenNamesIsBounded(t *testing.T) {
 	for _, test := range []struct {
 		a, b string
 		want int
@@ -30,9 +30,8 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-// TestShapes walks the shapes of all that is decoded. It sees names sorted for the walk over them, and each string type
-// of ours with its values, so that none is forgotten.
-func TestShapes(t *testing.T) {
+// The shapes of all that is decoded have sorted names, for the walk over them. Each string type of ours has its values.
+func TestShapesAreSortedAndListAllValues(t *testing.T) {
 	seen := map[*shape]bool{}
 	var walk func(*shape)
 	walk = func(s *shape) {

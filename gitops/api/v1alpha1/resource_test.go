@@ -33,8 +33,8 @@ func TestAllowsKind(t *testing.T) {
 	}
 }
 
-// TestResource: what is found in a template, with Rampart's own hash pinned, since it must never change.
-func TestResource(t *testing.T) {
+// What is found in a template, with Rampart's own hash pinned, since it must never change.
+func TestResourceOfATemplateWithItsHash(t *testing.T) {
 	for raw, want := range map[string]v1alpha1.Resource{
 		`{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","spec":{"maxReplicas":3,"scaleTargetRef":{}}}`: {
 			APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscaler", Scales: true,

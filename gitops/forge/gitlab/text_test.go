@@ -9,7 +9,7 @@ import (
 )
 
 // Which titles are those of drafts.
-func TestTitles(t *testing.T) {
+func TestDraftMarksAreCutFromTitles(t *testing.T) {
 	for title, want := range map[string]string{
 		"Draft: ramp": "ramp", "draft:ramp": "ramp", "[Draft] ramp": "ramp", "(Draft) ramp": "ramp", "WIP: ramp": "ramp", "Drafty: ramp": "Drafty: ramp", "": "",
 	} {
@@ -18,7 +18,7 @@ func TestTitles(t *testing.T) {
 }
 
 // No line is a command, and what is read is what was written.
-func TestInert(t *testing.T) {
+func TestCommandsOfGitLabAreEscaped(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "plain /merge": "plain /merge", "/merge": `\/merge`, "a\n/close\n\t /merge now\n": "a\n\\/close\n\t \\/merge now\n", "\r\n/close": "\r\n\\/close",
 	} {
@@ -28,7 +28,7 @@ func TestInert(t *testing.T) {
 }
 
 // What GitLab says is told whichever way it says it.
-func TestSaid(t *testing.T) {
+func TestMessagesOfGitLabInAllForms(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"message": "404 Not found"}`: "404 Not found", `{"message": ["a", "b"]}`: "a: b", `<html>`: "<html>",
 		`{"message": {"title": ["is too long", "is odd"], "base": ["x"]}}`: "base x: title is too long, is odd",

@@ -16,7 +16,7 @@ import (
 )
 
 // What the documentation asks for is enough for everything, and without each of it something is refused with its name.
-func TestScopes(t *testing.T) {
+func TestDocumentedScopesAreEnough(t *testing.T) {
 	w := newWorld(t)
 	reviewed := w.open("reviewed")
 	w.branch("second")

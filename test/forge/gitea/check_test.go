@@ -11,7 +11,7 @@ import (
 )
 
 // A branch tells who may push to it.
-func TestBranch(t *testing.T) {
+func TestBranchTellsWhoMayPush(t *testing.T) {
 	w := newWorld(t)
 	is := func(name string) *forge.Branch {
 		b, err := w.forge.Branch(t.Context(), name)
@@ -30,7 +30,7 @@ func TestBranch(t *testing.T) {
 }
 
 // What a token lacks is told without a change, by the scope that the documentation names.
-func TestLacks(t *testing.T) {
+func TestLacksOfATokenAreTold(t *testing.T) {
 	w := newWorld(t)
 	require.Empty(t, w.as(w.minimal()).Lacks(t.Context(), true))
 	for _, c := range []struct {
@@ -56,7 +56,7 @@ func TestLacks(t *testing.T) {
 }
 
 // Webhooks are listed to those who administer the repository.
-func TestHooks(t *testing.T) {
+func TestHooksAreListedToAdministrators(t *testing.T) {
 	w := newWorld(t)
 	create := func(url string, active bool, events ...string) {
 		_, _, err := w.owner.Client(t).CreateRepoHook(w.repo.Owner, w.repo.Name, sdk.CreateHookOption{Type: sdk.HookTypeGitea, Active: active, Events: events,

@@ -39,7 +39,7 @@ func TestListOfClosed(t *testing.T) {
 }
 
 // Since a moment, only what changed since, and no more pages than that takes.
-func TestSince(t *testing.T) {
+func TestListSinceReadsOnlyWhatChanged(t *testing.T) {
 	w := newWorld(t)
 	var prs []forge.PullRequest
 	for _, name := range []string{"a", "b", "c", "d"} {

@@ -65,8 +65,8 @@ func site(t *testing.T) *forgetest.Site {
 	}
 }
 
-// TestForge is what every adapter has to pass, on a real Gitea.
-func TestForge(t *testing.T) {
+// This is what every adapter has to pass, on a real Gitea.
+func TestForgePassesTheSuite(t *testing.T) {
 	testneed.Long(t)
 	forgetest.Run(t, site)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // A branch tells who may push to it, by its protection and by its rulesets.
-func TestBranch(t *testing.T) {
+func TestBranchTellsWhoMayPush(t *testing.T) {
 	s := site(t)
 	is := func(name string) *forge.Branch {
 		b, err := s.Checker(s.Bot.Token).Branch(t.Context(), name)
@@ -42,7 +42,7 @@ func TestBranch(t *testing.T) {
 }
 
 // What a token lacks is told without a change: by its scopes, or by what is refused.
-func TestLacks(t *testing.T) {
+func TestLacksOfATokenAreTold(t *testing.T) {
 	s := site(t)
 	lacks := func(token string, statuses bool) string {
 		err := errors.Join(s.Checker(token).Lacks(t.Context(), statuses)...)
@@ -70,7 +70,7 @@ func TestLacks(t *testing.T) {
 }
 
 // Webhooks are listed, with how the last delivery went, to those who administer the repository.
-func TestHooks(t *testing.T) {
+func TestHooksAreListedToAdministrators(t *testing.T) {
 	s := site(t)
 	s.SetRules(func(r *forgetest.Rules) {
 		r.MaxPage = 2

@@ -18,7 +18,7 @@ func site(t *testing.T) *forgetest.Site {
 	return s
 }
 
-func TestForge(t *testing.T) {
+func TestForgePassesTheSuite(t *testing.T) {
 	forgetest.Run(t, site)
 	forgetest.RunSimulated(t, site)
 }

@@ -30,7 +30,7 @@ func open(t *testing.T) (*forgetest.Site, *github.Forge, forge.PullRequest) {
 }
 
 // GitHub's limits: the primary one, the secondary one with and without a time, the one of GraphQL beside HTTP 200.
-func TestLimits(t *testing.T) {
+func TestLimitsOfGitHubAreKept(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	const secondary = "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"
 	for name, c := range map[string]struct {
@@ -112,7 +112,7 @@ func TestAutomaticMergeOff(t *testing.T) {
 
 // What GitHub knows to be ready is merged without an order, which it would refuse; what it does not know yet is, when
 // it refused.
-func TestReady(t *testing.T) {
+func TestReadyPullRequestIsMergedWithoutAnOrder(t *testing.T) {
 	s, f, pr := open(t)
 	_, err := f.Login(t.Context()) // by GraphQL, once
 	require.NoError(t, err)

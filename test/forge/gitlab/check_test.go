@@ -11,7 +11,7 @@ import (
 )
 
 // A branch tells who may push to it.
-func TestBranch(t *testing.T) {
+func TestBranchTellsWhoMayPush(t *testing.T) {
 	s := site(t)
 	is := func(token, name string) *forge.Branch {
 		b, err := s.Checker(token).Branch(t.Context(), name)
@@ -29,7 +29,7 @@ func TestBranch(t *testing.T) {
 }
 
 // What a token and its account lack is told by the token's scopes and the account's role.
-func TestLacks(t *testing.T) {
+func TestLacksOfATokenAreTold(t *testing.T) {
 	s := site(t)
 	lacks := func(token string) string {
 		err := errors.Join(s.Checker(token).Lacks(t.Context(), true)...)
@@ -45,7 +45,7 @@ func TestLacks(t *testing.T) {
 }
 
 // Webhooks are listed to those who administer the project. GitLab turns off what fails.
-func TestHooks(t *testing.T) {
+func TestHooksAreListedToAdministrators(t *testing.T) {
 	s := site(t)
 	s.SetRules(func(r *forgetest.Rules) {
 		r.MaxPage = 2

@@ -27,7 +27,7 @@ func open(t *testing.T) (*forgetest.Site, *gitlab.Forge, forge.PullRequest) {
 }
 
 // No line of what the bot writes is a command to GitLab.
-func TestInert(t *testing.T) {
+func TestTextsAreNoCommands(t *testing.T) {
 	s, f, pr := open(t)
 	require.NoError(t, f.Update(t.Context(), pr.Number, forge.Change{Body: "by /merge\n/merge\n", Comment: "/close"}))
 	p := s.Look(pr.Number)
@@ -77,7 +77,7 @@ func TestNeedsRebase(t *testing.T) {
 
 // An automatic merge waits for a pipeline that runs, and does not merge over one that failed, if nothing requires one
 // too.
-func TestPipeline(t *testing.T) {
+func TestAutomaticMergeWaitsForThePipeline(t *testing.T) {
 	s, f, pr := open(t)
 	status := func(state forge.StatusState) {
 		t.Helper()
@@ -141,7 +141,7 @@ func TestLabelWithComma(t *testing.T) {
 }
 
 // While GitLab merges, it is neither open nor merged to the world. It is open here.
-func TestLocked(t *testing.T) {
+func TestLockedMergeRequestIsOpen(t *testing.T) {
 	s, f, pr := open(t)
 	s.Server.Mangle = func(_ string, body any) any {
 		if fields, is := body.(map[string]any); is && fields["iid"] != nil && fields["sha"] != nil {

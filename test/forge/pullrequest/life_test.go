@@ -416,7 +416,7 @@ var lives = map[string]func(l *life){
 	},
 }
 
-func TestLives(t *testing.T) {
+func TestLivesOfPullRequestsOnEachForge(t *testing.T) {
 	for name, site := range map[string]func(*testing.T) *forgetest.Site{
 		"GitHub": func(t *testing.T) *forgetest.Site {
 			server := githubtest.Start(t)

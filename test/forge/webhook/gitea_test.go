@@ -90,7 +90,7 @@ func (w *giteaWorld) logs(count int, parts ...string) {
 }
 
 // A real Gitea wakes the bot by what happens to branches and proposals, and by nothing else.
-func TestGitea(t *testing.T) {
+func TestGiteaWakesTheBotByBranchesAndProposals(t *testing.T) {
 	w := newGiteaWorld(t)
 	w.hook(secret, "json")
 	accepted, proposal := "level=INFO msg=webhook forge=gitea", "rampart/prod/shop/checkout"

@@ -26,7 +26,7 @@ func packages(t *testing.T) (openAPI, graphQL string) {
 }
 
 // What the tests are held to is what GitHub publishes, byte for byte.
-func TestKept(t *testing.T) {
+func TestKeptExtractIsWhatGitHubPublishes(t *testing.T) {
 	openAPI, graphQL := packages(t)
 	fresh := t.TempDir()
 	require.NoError(t, run(openAPI, graphQL, fresh))
@@ -41,7 +41,7 @@ func TestKept(t *testing.T) {
 }
 
 // What is for people goes, fields of that name stay, and what is referred to comes along.
-func TestTrim(t *testing.T) {
+func TestTrimKeepsWhatIsReferredTo(t *testing.T) {
 	document := `{"openapi": "3.0.3", "info": {"version": "7"}, "paths": {}, "components": {"schemas": {
 		"a": {"type": "object", "description": "words", "x-github": {}, "properties": {"description": {"type": "string", "example": "x"}, "b": {"$ref": "#/components/schemas/b"}}},
 		"b": {"type": "object", "properties": {"a": {"$ref": "#/components/schemas/a"}}}, "unused": {"type": "string"}}}}`
