@@ -2,7 +2,6 @@ package bench
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"log/slog"
 	"sync/atomic"
@@ -39,7 +38,7 @@ type bench struct {
 	engine   *policy.Engine
 }
 
-func newBench(b *testing.B, n int) *bench {
+func newBench(b testing.TB, n int) *bench {
 	b.Helper()
 	x := &bench{repo: gittest.NewBareRepo(b), temporal: &memory{now: time.Now}, engine: policy.Compile(policy.Config{})}
 	files := map[string]string{}
@@ -60,7 +59,7 @@ func newBench(b *testing.B, n int) *bench {
 	return x
 }
 
-func (x *bench) bot(b *testing.B) *reconcile.Reconciler {
+func (x *bench) bot(b testing.TB) *reconcile.Reconciler {
 	b.Helper()
 	log := slog.New(slog.DiscardHandler)
 	repo, err := gitops.Open(gitops.Config{URL: x.url, Branch: "main", CacheDir: b.TempDir(), Author: "rampart", Email: "rampart@example.com",
@@ -158,20 +157,37 @@ func BenchmarkColdStart1000(b *testing.B) {
 	}
 }
 
-// Deciding and rendering one worker deployment that gets a new version: Propose, Judge, Resolve, Files.
-func BenchmarkDecideOne(b *testing.B) {
-	x := newBench(b, 1)
+// mostAllocations is how often memory may be allocated for one decision, on any machine.
+const mostAllocations = 10_000
+
+// decideOne gives a function that decides and renders one worker deployment that gets a new version: Propose, Judge,
+// Resolve, Files.
+func decideOne(tb testing.TB) func() {
+	tb.Helper()
+	x := newBench(tb, 1)
 	x.repo.Commit(gittest.Commit{Write: map[string]string{specAt(0): spec(0, 1)}})
-	world, err := x.bot(b).Observe(context.Background())
-	require.NoError(b, err)
+	world, err := x.bot(tb).Observe(tb.Context())
+	require.NoError(tb, err)
 	s := world.Environments[0].Deployments[0]
-	b.ReportAllocs()
-	for b.Loop() {
+	return func() {
 		_, done := plan.Decide(s, func(judged rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
-			return x.engine.Judge(b.Context(), judged, p)
+			return x.engine.Judge(tb.Context(), judged, p)
 		})
 		files, err := render.Files(done, s.Record)
-		require.NoError(b, err)
-		require.NotEmpty(b, files)
+		require.NoError(tb, err)
+		require.NotEmpty(tb, files)
 	}
+}
+
+func BenchmarkDecideOne(b *testing.B) {
+	decide := decideOne(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		decide()
+	}
+	require.LessOrEqual(b, testing.AllocsPerRun(10, decide), float64(mostAllocations))
+}
+
+func TestDecisionAllocatesWithinItsTarget(t *testing.T) {
+	require.LessOrEqual(t, testing.AllocsPerRun(10, decideOne(t)), float64(mostAllocations))
 }
