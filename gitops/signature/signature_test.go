@@ -17,15 +17,15 @@ import (
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
-// desk is a clone in which git signs.
-type desk struct {
+// clone is a repository on disk, in which git signs.
+type clone struct {
 	t    *testing.T
 	dir  string
 	home string
 }
 
-func newDesk(t *testing.T) *desk {
-	d := &desk{t: t, dir: t.TempDir(), home: t.TempDir()}
+func newClone(t *testing.T) *clone {
+	d := &clone{t: t, dir: t.TempDir(), home: t.TempDir()}
 	require.NoError(t, os.Chmod(d.home, 0o700))
 	d.run("git", "init", "-q", "-b", "main")
 	d.run("git", "config", "user.name", "Ada")
@@ -33,14 +33,14 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-func (d *desk) command(name string, args ...string) *exec.Cmd {
+func (d *clone) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = d.dir
 	cmd.Env = append(gittest.Env(), "GNUPGHOME="+d.home, "HOME="+d.home)
 	return cmd
 }
 
-func (d *desk) run(name string, args ...string) []byte {
+func (d *clone) run(name string, args ...string) []byte {
 	d.t.Helper()
 	cmd := d.command(name, args...)
 	var errs bytes.Buffer
@@ -51,14 +51,14 @@ func (d *desk) run(name string, args ...string) []byte {
 }
 
 // commit makes a commit, and gives it as git stores it.
-func (d *desk) commit(args ...string) []byte {
+func (d *clone) commit(args ...string) []byte {
 	d.t.Helper()
 	d.run("git", append([]string{"commit", "-q", "--allow-empty", "-m", "checkout 3\n\nwith a body"}, args...)...)
 	return d.run("git", "cat-file", "commit", "HEAD")
 }
 
 // sshKey makes a key that git signs with from now on, and gives its public half.
-func (d *desk) sshKey(kind string) string {
+func (d *clone) sshKey(kind string) string {
 	d.t.Helper()
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		testneed.Missing(d.t, "ssh-keygen is needed to sign: install openssh-client")
@@ -73,7 +73,7 @@ func (d *desk) sshKey(kind string) string {
 }
 
 // gpgKey makes a key that git signs with from now on, and gives its public half.
-func (d *desk) gpgKey(who, expires, passphrase string) []byte {
+func (d *clone) gpgKey(who, expires, passphrase string) []byte {
 	d.t.Helper()
 	if _, err := exec.LookPath("gpg"); err != nil {
 		testneed.Missing(d.t, "gpg is needed to sign: install gnupg")
@@ -107,9 +107,9 @@ func load(t *testing.T, contents ...string) *signature.Signers {
 func TestSSH(t *testing.T) {
 	for _, kind := range []string{"ed25519", "ecdsa", "rsa"} {
 		t.Run(kind, func(t *testing.T) {
-			d := newDesk(t)
+			d := newClone(t)
 			key := d.sshKey(kind)
-			other := newDesk(t).sshKey("ed25519")
+			other := newClone(t).sshKey("ed25519")
 			commit := d.commit("-S")
 			for line, trusted := range map[string]bool{
 				"ada@example.com " + key:                                                   true,
@@ -141,7 +141,7 @@ func TestSSH(t *testing.T) {
 }
 
 func TestOpenPGP(t *testing.T) {
-	d := newDesk(t)
+	d := newClone(t)
 	stranger := d.gpgKey("Eve <eve@example.com>", "never", "")
 	short := d.gpgKey("Old <old@example.com>", "seconds=1", "")
 	expired := d.commit("-S")
@@ -166,7 +166,7 @@ func TestOpenPGP(t *testing.T) {
 
 // A signature is of one commit, as it is.
 func TestNotAsItWasSigned(t *testing.T) {
-	d := newDesk(t)
+	d := newClone(t)
 	s := load(t, "ada@example.com "+d.sshKey("ed25519")+"\n")
 	plain := d.commit()
 	_, err := s.Verify(plain)
@@ -206,7 +206,7 @@ func TestNotAsItWasSigned(t *testing.T) {
 
 // The header of a merged tag has lines that look like a signature's, which belong to what is signed.
 func TestMergedTag(t *testing.T) {
-	d := newDesk(t)
+	d := newClone(t)
 	s := load(t, "ada@example.com "+d.sshKey("ed25519")+"\n")
 	d.commit()
 	d.run("git", "checkout", "-q", "-b", "side")
@@ -223,7 +223,7 @@ func TestMergedTag(t *testing.T) {
 }
 
 func TestLoadRefuses(t *testing.T) {
-	d := newDesk(t)
+	d := newClone(t)
 	key := d.sshKey("ed25519")
 	for content, want := range map[string]string{
 		"":              "it has no signers",
@@ -265,7 +265,7 @@ func TestGitVerifiesSignaturesOfEachKindOfKey(t *testing.T) {
 	const passphrase = "correct horse"
 	for _, kind := range []string{"ed25519", "ecdsa", "rsa", "ed25519 encrypted", "openpgp", "openpgp encrypted"} {
 		t.Run(kind, func(t *testing.T) {
-			d := newDesk(t)
+			d := newClone(t)
 			phrase := ""
 			if strings.HasSuffix(kind, " encrypted") {
 				phrase = passphrase
@@ -299,7 +299,7 @@ func TestGitVerifiesSignaturesOfEachKindOfKey(t *testing.T) {
 }
 
 // privateKey makes a key, and gives its file and a list of signers with its public half.
-func (d *desk) privateKey(kind, passphrase string) (private, signers string) {
+func (d *clone) privateKey(kind, passphrase string) (private, signers string) {
 	d.t.Helper()
 	if kind != "openpgp" {
 		public := d.sshKey(kind)
@@ -315,7 +315,7 @@ func (d *desk) privateKey(kind, passphrase string) (private, signers string) {
 }
 
 func TestLoadKeyRefuses(t *testing.T) {
-	d := newDesk(t)
+	d := newClone(t)
 	public := d.gpgKey("Ada <ada@example.com>", "never", "")
 	for content, want := range map[string]string{
 		"":             "expected a private key of SSH, or of OpenPGP in ASCII armour",

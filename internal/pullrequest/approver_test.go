@@ -85,7 +85,7 @@ func TestWhoApproved(t *testing.T) {
 		"the commit is not found":         {approving(nil), rollout.ApprovalCommit{}, people{pull: merged("bob"), authors: known}, rollout.Approver{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(&c.on)
+			d := newFixture(&c.on)
 			d.server.approved = c.commit
 			require.Equal(t, !c.waits, d.Propose(t.Context(), d.world, []*rollout.Decision{c.decision}), "it is news for the next decision")
 			if c.waits {
@@ -106,19 +106,19 @@ func TestWhoApproved(t *testing.T) {
 func TestWhoApprovedIsAskedAgain(t *testing.T) {
 	on := &people{pull: forge.Details{PullRequest: forge.PullRequest{Number: 7, State: forge.StateMerged, HeadCommit: "head", MergeCommit: "merge"},
 		ClosedBy: forge.Person{Login: "bob"}}, err: &forge.UnavailableError{}}
-	d := newDesk(on)
+	d := newFixture(on)
 	require.Empty(t, d.approvers())
 	d.server.approved = rollout.ApprovalCommit{Commit: "merge"}
-	require.Equal(t, []string{"list"}, d.pass(t, approving(nil)))
+	require.Equal(t, []string{"list"}, d.cycle(t, approving(nil)))
 	require.Empty(t, d.approvers())
 	asked := on.gets
-	d.pass(t, approving(nil))
+	d.cycle(t, approving(nil))
 	require.Equal(t, asked, on.gets, "the forge is left alone for a while")
 	d.now, on.err, on.authors = d.now.Add(2*time.Minute), nil, []forge.Person{{Login: "ada"}}
 	d.server.err = errors.New("the history is not here")
-	d.pass(t, approving(nil))
+	d.cycle(t, approving(nil))
 	require.Empty(t, d.approvers())
 	d.server.err = nil
-	require.Equal(t, []string{"list"}, d.pass(t, approving(nil)))
+	require.Equal(t, []string{"list"}, d.cycle(t, approving(nil)))
 	require.Equal(t, rollout.Yes, d.approvers()[checkout].Other)
 }

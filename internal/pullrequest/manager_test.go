@@ -81,7 +81,7 @@ func (f *failing) List(context.Context, forge.Filter) ([]forge.PullRequest, erro
 	return nil, f.err
 }
 
-type desk struct {
+type fixture struct {
 	*Manager
 	server *server
 	now    time.Time
@@ -91,8 +91,8 @@ type desk struct {
 	bodies int
 }
 
-func newDesk(on forge.Forge) *desk {
-	d := &desk{body: "body", server: &server{there: map[rollout.Name]gitops.Proposed{}}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+func newFixture(on forge.Forge) *fixture {
+	d := &fixture{body: "body", server: &server{there: map[rollout.Name]gitops.Proposed{}}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		world: rollout.EnvironmentWorld{Environment: v1alpha1.Environment{Name: "prod"}, Base: "base"}}
 	d.Manager = New(Config{Branches: d.server, Forge: on, Base: "main", Same: bytes.Equal, Now: func() time.Time { return d.now }, Log: slog.New(slog.DiscardHandler),
 		Title: func(*rollout.Decision) string { return "title" },
@@ -106,12 +106,12 @@ func newDesk(on forge.Forge) *desk {
 	return d
 }
 
-func (d *desk) reviews() map[rollout.Name]rollout.Review {
+func (d *fixture) reviews() map[rollout.Name]rollout.Review {
 	reviews, _ := d.Reviews("prod")
 	return reviews
 }
 
-func (d *desk) approvers() map[rollout.Name]rollout.Approver {
+func (d *fixture) approvers() map[rollout.Name]rollout.Approver {
 	_, approvers := d.Reviews("prod")
 	return approvers
 }
@@ -126,75 +126,75 @@ func quiet() *rollout.Decision {
 	return &rollout.Decision{Plan: rollout.Plan{Deployment: checkout, Record: &v1alpha1.RoutingSpec{}}}
 }
 
-// steps runs passes, and gives what the server was asked in each.
-func (d *desk) pass(t *testing.T, decisions ...*rollout.Decision) []string {
+// cycle runs one cycle, and gives what the server was asked in it.
+func (d *fixture) cycle(t *testing.T, decisions ...*rollout.Decision) []string {
 	d.server.calls = nil
 	d.Propose(t.Context(), d.world, decisions)
 	return d.server.calls
 }
 
 func TestServerIsAskedForWhatMayHaveMoved(t *testing.T) {
-	d := newDesk(forge.None{})
-	require.Equal(t, []string{"list"}, d.pass(t, quiet()), "once, to find what an earlier run left")
-	require.Empty(t, d.pass(t, quiet()))
-	require.Equal(t, []string{"list", "propose"}, d.pass(t, asking()))
-	require.Equal(t, []string{"list"}, d.pass(t, asking()))
+	d := newFixture(forge.None{})
+	require.Equal(t, []string{"list"}, d.cycle(t, quiet()), "once, to find what an earlier run left")
+	require.Empty(t, d.cycle(t, quiet()))
+	require.Equal(t, []string{"list", "propose"}, d.cycle(t, asking()))
+	require.Equal(t, []string{"list"}, d.cycle(t, asking()))
 	d.world.Base = "newer"
-	require.Equal(t, []string{"list", "propose"}, d.pass(t, asking()))
-	require.Equal(t, []string{"list"}, d.pass(t, asking()))
-	require.Equal(t, []string{"list", "withdraw"}, d.pass(t, quiet()))
-	require.Empty(t, d.pass(t, quiet()))
+	require.Equal(t, []string{"list", "propose"}, d.cycle(t, asking()))
+	require.Equal(t, []string{"list"}, d.cycle(t, asking()))
+	require.Equal(t, []string{"list", "withdraw"}, d.cycle(t, quiet()))
+	require.Empty(t, d.cycle(t, quiet()))
 }
 
 // What is proposed by the record and was not decided in this cycle stays as it is; what no record knows goes.
 func TestWhatWasNotDecidedStays(t *testing.T) {
-	d := newDesk(forge.None{})
-	d.pass(t, asking())
+	d := newFixture(forge.None{})
+	d.cycle(t, asking())
 	record := &v1alpha1.Routing{Spec: v1alpha1.RoutingSpec{Proposal: asking().Plan.Record.Proposal}}
 	full := &rollout.Snapshot{Deployment: checkout, Record: rollout.Record{Routing: record}}
 	d.world.Known = []*rollout.Known{{Deployment: checkout, Full: full}}
-	require.Equal(t, []string{"list"}, d.pass(t))
+	require.Equal(t, []string{"list"}, d.cycle(t))
 	full.Record.Routing = &v1alpha1.Routing{}
-	require.Equal(t, []string{"list", "withdraw"}, d.pass(t))
+	require.Equal(t, []string{"list", "withdraw"}, d.cycle(t))
 }
 
 // A stage of an evacuation takes the branch when no raise does, and gives way to one. What waits behind another's
 // branch keeps that not up.
 func TestStagesTakeTurnsWithRaises(t *testing.T) {
-	d := newDesk(forge.None{})
+	d := newFixture(forge.None{})
 	e := v1alpha1.RecordedEvacuation{JobID: "job", State: v1alpha1.EvacuationProposed, ProposedAt: v1alpha1.NewTime(d.now)}
 	stage := asking()
 	stage.Plan.Record = &v1alpha1.RoutingSpec{Versions: []v1alpha1.RecordedVersion{{Evacuations: []v1alpha1.RecordedEvacuation{e}}}}
 	stage.Plan.Review = &rollout.ReviewAsk{Proposal: rollout.ReviewedStage(e)}
-	require.Equal(t, []string{"list", "propose"}, d.pass(t, stage))
+	require.Equal(t, []string{"list", "propose"}, d.cycle(t, stage))
 	require.Equal(t, rollout.Review{Since: e.ProposedAt, JobID: "job"}, d.reviews()[checkout])
 	first := d.server.there[checkout].ID
 	raise := asking()
 	raise.Plan.Record.Versions = stage.Plan.Record.Versions
-	require.Equal(t, []string{"list", "propose"}, d.pass(t, raise))
+	require.Equal(t, []string{"list", "propose"}, d.cycle(t, raise))
 	require.NotEqual(t, first, d.server.there[checkout].ID)
 	require.Equal(t, rollout.Review{Since: raise.Plan.Review.Proposal.Since}, d.reviews()[checkout])
 	stage.Plan.Review = nil // the raise is over, and nothing can be said of the stage now
-	require.Equal(t, []string{"list", "withdraw"}, d.pass(t, stage))
-	require.Empty(t, d.pass(t, stage))
+	require.Equal(t, []string{"list", "withdraw"}, d.cycle(t, stage))
+	require.Empty(t, d.cycle(t, stage))
 	stage.Plan.Review = &rollout.ReviewAsk{Proposal: rollout.ReviewedStage(e)}
-	require.Equal(t, []string{"list", "propose"}, d.pass(t, stage))
+	require.Equal(t, []string{"list", "propose"}, d.cycle(t, stage))
 	require.Equal(t, first, d.server.there[checkout].ID)
 	stage.Plan.Review = nil
-	require.Equal(t, []string{"list"}, d.pass(t, stage), "it stays")
+	require.Equal(t, []string{"list"}, d.cycle(t, stage), "it stays")
 	require.Equal(t, first, d.server.there[checkout].ID)
 }
 
 // A proposal about which nothing can be said now stays as it is; one that was withdrawn goes.
 func TestProposalStaysWhileNothingIsKnown(t *testing.T) {
-	d := newDesk(forge.None{})
-	d.pass(t, asking())
+	d := newFixture(forge.None{})
+	d.cycle(t, asking())
 	waiting := asking()
 	waiting.Plan.Review = nil
-	require.Equal(t, []string{"list"}, d.pass(t, waiting))
-	require.Equal(t, []string{"list"}, d.pass(t, &rollout.Decision{Plan: rollout.Plan{Deployment: checkout}}), "no record was written")
+	require.Equal(t, []string{"list"}, d.cycle(t, waiting))
+	require.Equal(t, []string{"list"}, d.cycle(t, &rollout.Decision{Plan: rollout.Plan{Deployment: checkout}}), "no record was written")
 	waiting.Plan.Record.Proposal.Withdrawn = true
-	require.Equal(t, []string{"list", "withdraw"}, d.pass(t, waiting))
+	require.Equal(t, []string{"list", "withdraw"}, d.cycle(t, waiting))
 }
 
 // answering is a forge with one pull request that somebody answered.
@@ -281,43 +281,43 @@ func (a *answering) Update(_ context.Context, number int64, c forge.Change) erro
 // makes a few.
 func TestBodiesFollowTheFacts(t *testing.T) {
 	on := &answering{}
-	d := newDesk(on)
-	d.pass(t, asking())
+	d := newFixture(on)
+	d.cycle(t, asking())
 	require.Equal(t, 1, on.opened)
 	on.pull = forge.PullRequest{Number: 8, URL: "new", State: forge.StateOpen, HeadCommit: "tip", Title: "title", Body: "body\r\n"}
 	d.body = "newer"
 	d.now = d.now.Add(updateEvery - time.Second)
-	d.pass(t, asking())
+	d.cycle(t, asking())
 	require.Equal(t, 1, d.bodies)
 	require.Empty(t, on.bodies)
 	d.now = d.now.Add(time.Second)
-	d.pass(t, asking())
-	d.pass(t, asking())
+	d.cycle(t, asking())
+	d.cycle(t, asking())
 	require.Equal(t, 2, d.bodies)
 	require.Equal(t, []string{"newer"}, on.bodies)
 	d.now = d.now.Add(updateEvery)
-	d.pass(t, asking())
+	d.cycle(t, asking())
 	require.Equal(t, 3, d.bodies, "looked at, and nothing to write")
 	require.Equal(t, []string{"newer"}, on.bodies)
 
-	again := newDesk(on) // after a restart it is what it was
+	again := newFixture(on) // after a restart it is what it was
 	again.Branches = d.server
-	again.pass(t, asking())
+	again.cycle(t, asking())
 	require.Equal(t, 1, again.bodies)
 	require.Equal(t, []string{"newer"}, on.bodies)
 
-	many := newDesk(on)
+	many := newFixture(on)
 	var all []*rollout.Decision
 	for i := range 3 * mostUpdates {
 		one := asking()
 		one.Plan.Deployment.Name = fmt.Sprintf("checkout-%d", i)
 		all = append(all, one)
 	}
-	many.pass(t, all...)
+	many.cycle(t, all...)
 	require.Equal(t, len(all), many.bodies, "to open them")
 	many.now, many.bodies = many.now.Add(updateEvery), 0
 	for looks := range 4 {
-		many.pass(t, all...)
+		many.cycle(t, all...)
 		require.Equal(t, min(looks+1, 3)*mostUpdates, many.bodies)
 	}
 }
@@ -332,7 +332,7 @@ func TestAnswersOfPeopleAndTheBot(t *testing.T) {
 		state  forge.State
 		by     forge.Person
 		theirs bool
-		passes int
+		cycles int
 		opened int
 		want   rollout.Review
 	}{
@@ -345,12 +345,12 @@ func TestAnswersOfPeopleAndTheBot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			on := &answering{pull: forge.PullRequest{Number: 7, URL: "old", State: c.state, HeadCommit: "x"}, by: c.by}
-			d := newDesk(on)
+			d := newFixture(on)
 			if c.theirs {
 				d.server.there[checkout] = gitops.Proposed{Branch: rollout.ProposalBranch("prod", checkout), Tip: "x", Theirs: true}
 			}
-			for range c.passes {
-				require.NotContains(t, d.pass(t, decision), "withdraw")
+			for range c.cycles {
+				require.NotContains(t, d.cycle(t, decision), "withdraw")
 			}
 			require.Equal(t, c.opened, on.opened)
 			if c.want != (rollout.Review{}) {
@@ -382,21 +382,21 @@ func TestOthersCommitsThatWereMerged(t *testing.T) {
 		{forge.StateClosed, "x", []string{"list", "propose"}, false}, {forge.StateClosed, "pushed since", []string{"list"}, false},
 	} {
 		on := &answering{pull: forge.PullRequest{Number: 7, URL: "old", State: c.state, HeadCommit: "x"}, by: forge.Person{Login: "ada"}}
-		d := newDesk(on)
+		d := newFixture(on)
 		d.LookEvery = time.Minute
 		theirs := gitops.Proposed{Branch: rollout.ProposalBranch("prod", checkout), Tip: c.tip, Theirs: true}
 		d.server.there[checkout] = theirs
-		require.Equal(t, c.want, d.pass(t, asking()), "%v", c)
+		require.Equal(t, c.want, d.cycle(t, asking()), "%v", c)
 
 		d.server.there[checkout] = theirs
-		d.pass(t, quiet())
+		d.cycle(t, quiet())
 		if c.goes {
 			require.NotContains(t, d.server.there, checkout)
 			continue
 		}
 		require.Contains(t, d.server.there, checkout)
 		asked := on.listed
-		d.pass(t, quiet())
+		d.cycle(t, quiet())
 		require.Equal(t, asked, on.listed, "not each time")
 	}
 }
@@ -406,13 +406,13 @@ func TestWhatIsMissingKeepsNothingUp(t *testing.T) {
 	refused := &forge.RefusedError{Op: "x", Reason: forge.ReasonInvalid}
 	for _, err := range []error{&forge.NotReadyError{Number: 8, Said: "Please try again later", Err: refused}, &forge.PartialError{Number: 8, Failed: []error{refused}}} {
 		on := &answering{fails: err}
-		d := newDesk(on)
+		d := newFixture(on)
 		d.world.Environment.PullRequests.AutoMerge = "Squash"
-		d.pass(t, asking())
+		d.cycle(t, asking())
 		on.pull = forge.PullRequest{Number: 8, URL: "new", State: forge.StateOpen, HeadCommit: "tip"}
 		on.fails = nil
 		d.now = d.now.Add(soon)
-		d.pass(t, asking())
+		d.cycle(t, asking())
 		require.Equal(t, "tip", on.merged)
 	}
 }
@@ -420,12 +420,12 @@ func TestWhatIsMissingKeepsNothingUp(t *testing.T) {
 // What an earlier run may have ordered is taken back once, of some pull requests in a look.
 func TestOrdersOfAnEarlierRunAreTakenBack(t *testing.T) {
 	on, all := &taking{busy: busy{answers: -1}}, manyAsk(2*mostTakenBack+1)
-	first, d := newDesk(on), newDesk(on)
-	first.pass(t, all...)
+	first, d := newFixture(on), newFixture(on)
+	first.cycle(t, all...)
 	require.Zero(t, on.taken, "what this run opened has none")
 	d.Branches = first.server
 	for _, want := range []int{mostTakenBack, 2 * mostTakenBack, 2*mostTakenBack + 1, 2*mostTakenBack + 1} {
-		d.pass(t, all...)
+		d.cycle(t, all...)
 		require.Equal(t, want, on.taken)
 	}
 }
@@ -448,15 +448,15 @@ func (f *taking) Merge(_ context.Context, _ int64, m forge.Merge) (forge.Merging
 func TestMergesAreTriedInTurns(t *testing.T) {
 	for _, err := range []error{&forge.NotReadyError{Number: 8}, &forge.UnsupportedError{What: "automatic merge"}} {
 		on := &answering{fails: err}
-		d := newDesk(on)
+		d := newFixture(on)
 		d.world.Environment.PullRequests.AutoMerge = "Squash"
-		d.pass(t, asking())
+		d.cycle(t, asking())
 		on.pull = forge.PullRequest{Number: 8, URL: "new", State: forge.StateOpen, HeadCommit: "tip"}
 		tries := func(seconds int) int {
 			on.orders = 0
 			for range seconds {
 				d.now = d.now.Add(time.Second)
-				d.pass(t, asking())
+				d.cycle(t, asking())
 			}
 			return on.orders
 		}
@@ -475,7 +475,7 @@ func TestMergesAreTriedInTurns(t *testing.T) {
 
 // A forge that is away, or wants a rest, gets one: no cycle waits for it again and again.
 func TestForgeThatDoesNotAnswerIsLeftAlone(t *testing.T) {
-	start := newDesk(nil).now
+	start := newFixture(nil).now
 	for name, c := range map[string]struct {
 		err  error
 		rest time.Duration
@@ -486,15 +486,15 @@ func TestForgeThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			on := &failing{err: c.err}
-			d := newDesk(on)
-			d.pass(t, asking())
+			d := newFixture(on)
+			d.cycle(t, asking())
 			require.Equal(t, 1, on.times)
 			d.now = start.Add(c.rest - time.Second)
-			require.NotContains(t, d.pass(t, asking()), "propose")
+			require.NotContains(t, d.cycle(t, asking()), "propose")
 			require.Equal(t, 1, on.times)
 			d.now = start.Add(c.rest)
 			on.err = nil
-			require.Empty(t, cmp.Diff([]string{"list", "propose"}, d.pass(t, asking())))
+			require.Empty(t, cmp.Diff([]string{"list", "propose"}, d.cycle(t, asking())))
 		})
 	}
 }
@@ -502,21 +502,21 @@ func TestForgeThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 // What waits for approval while policy holds it says so, and is not merged by itself until it may be done again.
 func TestFrozenProposalSaysSo(t *testing.T) {
 	on := &answering{pull: forge.PullRequest{Number: 7, URL: "u", State: forge.StateOpen, Base: "main", HeadCommit: "tip"}}
-	d := newDesk(on)
+	d := newFixture(on)
 	d.world.Environment.PullRequests.AutoMerge = v1alpha1.MergeSquash
 	frozen := asking()
 	frozen.Plan.Review = nil
 	frozen.Plan.Held = []rollout.Held{{Action: rollout.Action{Kind: rollout.Ramp}, Verdict: rollout.Verdict{Effect: rollout.HoldEffect}}}
-	d.pass(t, asking()) // its branch is there
+	d.cycle(t, asking()) // its branch is there
 	on.comments = nil
 	for range 2 {
 		on.told = nil
-		d.pass(t, asking())
+		d.cycle(t, asking())
 		require.Equal(t, allowed, on.said["tip"])
 		require.Equal(t, []string{"7: when ready tip"}, on.told)
 		on.told = nil
 		for range 2 {
-			require.Equal(t, []string{"list"}, d.pass(t, frozen))
+			require.Equal(t, []string{"list"}, d.cycle(t, frozen))
 		}
 		require.Equal(t, heldBack, on.said["tip"])
 		require.Equal(t, []string{"7: not anymore "}, on.told, "once")
@@ -527,15 +527,15 @@ func TestFrozenProposalSaysSo(t *testing.T) {
 // Where the bot's own configuration demands approval, no raise is merged by itself, whatever the environment says.
 func TestPeopleMerge(t *testing.T) {
 	on := &answering{pull: forge.PullRequest{Number: 7, URL: "u", State: forge.StateOpen, Base: "main", HeadCommit: "tip"}}
-	d := newDesk(on)
+	d := newFixture(on)
 	d.world.Environment.PullRequests.AutoMerge = v1alpha1.MergeSquash
 	d.world.PeopleMerge = true
 	for range 2 {
-		d.pass(t, asking())
+		d.cycle(t, asking())
 	}
 	require.Zero(t, on.orders)
 	d.world.PeopleMerge = false
-	d.pass(t, asking())
+	d.cycle(t, asking())
 	require.Equal(t, 1, on.orders)
 }
 
@@ -553,7 +553,7 @@ func TestOpeningIsFinished(t *testing.T) {
 		fails error
 		asks  v1alpha1.PullRequests
 		by    []string // who approved it
-		want  []string // is asked in three passes, with a rest between them; the first fails
+		want  []string // is asked in three cycles, with a rest between them; the first fails
 	}{
 		"it was cut off":                 {opened, nil, asks, nil, []string{all}},
 		"it was not":                     {labeled, nil, asks, nil, none},
@@ -570,11 +570,11 @@ func TestOpeningIsFinished(t *testing.T) {
 			for _, login := range c.by {
 				on.approvals = append(on.approvals, forge.Approval{By: forge.Person{Login: login}})
 			}
-			before, d := newDesk(forge.None{}), newDesk(on)
-			before.pass(t, asking()) // pushed the branch
+			before, d := newFixture(forge.None{}), newFixture(on)
+			before.cycle(t, asking()) // pushed the branch
 			d.Branches, d.world.Environment.PullRequests = before.server, c.asks
 			for range 3 {
-				d.pass(t, asking())
+				d.cycle(t, asking())
 				require.Equal(t, "new", d.reviews()[checkout].URL, "where it is reviewed is known all the same")
 				if on.pull.Number == 0 {
 					on.pull = opened
@@ -588,7 +588,7 @@ func TestOpeningIsFinished(t *testing.T) {
 	t.Run("one of commits", func(t *testing.T) {
 		for _, pull := range []forge.PullRequest{opened, labeled} {
 			on := &answering{pull: pull}
-			d, commit := newDesk(on), guarded("one")
+			d, commit := newFixture(on), guarded("one")
 			commit.Environment.PullRequests.Labels, commit.Environment.PullRequests.Reviewers = asks.Labels, asks.Reviewers
 			d.world.Environment = commit.Environment
 			on.pull.HeadCommit = "tip of one"
@@ -620,15 +620,15 @@ func (u *unlinking) Update(ctx context.Context, number int64, c forge.Change) er
 // A link that could not be written is written later.
 func TestLinkIsWrittenLater(t *testing.T) {
 	on := &unlinking{refuses: true, answering: answering{pull: forge.PullRequest{Number: 7, URL: "u", State: forge.StateOpen, Base: "main", HeadCommit: "tip"}}}
-	d := newDesk(on)
-	d.pass(t, asking())
+	d := newFixture(on)
+	d.cycle(t, asking())
 	closed := []string{"7: This does not come next any more. Another proposal takes its place."}
 	require.Equal(t, closed, on.comments)
 	on.refuses = false
 	on.pull = forge.PullRequest{Number: 8, URL: "new", State: forge.StateOpen, Base: "main", HeadCommit: "tip"}
 	for range 2 {
 		d.now = d.now.Add(rest)
-		d.pass(t, asking())
+		d.cycle(t, asking())
 	}
 	require.Equal(t, append(closed, "7: Superseded by new"), on.comments)
 }
@@ -636,15 +636,15 @@ func TestLinkIsWrittenLater(t *testing.T) {
 // A pull request that the forge closed with its branch says why, and once however often the branch cannot be removed.
 func TestClosedWithItsBranch(t *testing.T) {
 	on := &answering{}
-	d := newDesk(on)
-	d.pass(t, asking())
+	d := newFixture(on)
+	d.cycle(t, asking())
 	on.pull = forge.PullRequest{Number: 8, URL: "new", State: forge.StateClosed, Base: "main", HeadCommit: "tip"}
 	on.by, d.server.stays = forge.Person{Self: true}, errors.New("away")
-	d.pass(t, quiet())
-	d.pass(t, quiet())
+	d.cycle(t, quiet())
+	d.cycle(t, quiet())
 	require.NotEmpty(t, d.server.there)
 	d.server.stays = nil
-	d.pass(t, quiet())
+	d.cycle(t, quiet())
 	require.Empty(t, d.server.there)
 	require.Equal(t, []string{"8: " + notNext}, on.comments)
 }

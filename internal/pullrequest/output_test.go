@@ -38,7 +38,7 @@ func guarded(message string) rollout.Commit {
 // merged it is not opened again; once there is nothing to commit it goes.
 func TestCommitsAreProposed(t *testing.T) {
 	on := &answering{}
-	d := newDesk(on)
+	d := newFixture(on)
 	propose := func(message string) {
 		t.Helper()
 		require.NoError(t, d.ProposeCommit(t.Context(), guarded(message)))
@@ -76,16 +76,16 @@ func TestCommitsAreProposed(t *testing.T) {
 	becomes(forge.StateOpen, forge.Person{})
 	on.bodies = nil
 	d.world.Environment = guarded("").Environment
-	require.Equal(t, []string{"look for commit", "withdraw", "list"}, d.pass(t, quiet()))
+	require.Equal(t, []string{"look for commit", "withdraw", "list"}, d.cycle(t, quiet()))
 	require.Equal(t, []string{"8: There is nothing left to commit."}, on.comments)
 	d.server.output = gitops.Proposed{}
-	require.Empty(t, d.pass(t, quiet()))
+	require.Empty(t, d.cycle(t, quiet()))
 }
 
 // A pull request that the forge closed with its branch leads to the one in its place, or says why there is none.
 func TestCommitsPullRequestIsClosedWithItsBranch(t *testing.T) {
 	on := &answering{by: forge.Person{Self: true}}
-	d := newDesk(on)
+	d := newFixture(on)
 	for _, number := range []int64{6, 7} {
 		require.NoError(t, d.ProposeCommit(t.Context(), guarded("one")))
 		on.pull = forge.PullRequest{Number: number, State: forge.StateClosed, HeadCommit: d.server.output.Tip}
@@ -94,7 +94,7 @@ func TestCommitsPullRequestIsClosedWithItsBranch(t *testing.T) {
 	require.Equal(t, []string{"6: Superseded by new", "7: Superseded by new"}, on.comments)
 	on.pull.Number = 8
 	d.world.Environment = guarded("").Environment
-	d.pass(t, quiet())
+	d.cycle(t, quiet())
 	require.Equal(t, "8: There is nothing left to commit.", on.comments[2])
 }
 
@@ -104,14 +104,14 @@ func TestCommitsOfOthersAreLeftAlone(t *testing.T) {
 		forge.StateOpen: {"propose commit"}, forge.StateClosed: {"propose commit"}, forge.StateMerged: {"propose commit", "withdraw"},
 	} {
 		by := &answering{pull: forge.PullRequest{Number: 8, State: state, HeadCommit: "x"}, by: forge.Person{Login: "ada"}}
-		d := newDesk(by)
+		d := newFixture(by)
 		d.server.output = gitops.Proposed{Branch: gitops.OutputBranch("prod"), Tip: "x", Theirs: true}
 		require.NoError(t, d.ProposeCommit(t.Context(), guarded("one")))
 		require.Equal(t, want, d.server.calls, state)
 		require.Zero(t, by.opened)
 	}
 	on := &failing{}
-	d := newDesk(on)
+	d := newFixture(on)
 	on.err = &forge.UnavailableError{Op: "list"}
 	require.NoError(t, d.ProposeCommit(t.Context(), guarded("one")))
 	require.NoError(t, d.ProposeCommit(t.Context(), guarded("one")))
@@ -121,7 +121,7 @@ func TestCommitsOfOthersAreLeftAlone(t *testing.T) {
 // Others' commits are not merged by themselves, whether this run or an earlier one ordered it.
 func TestCommitsOfOthersAreNotMergedByThemselves(t *testing.T) {
 	on := &answering{pull: forge.PullRequest{Number: 8, State: forge.StateOpen, HeadCommit: "tip of one"}}
-	d := newDesk(on)
+	d := newFixture(on)
 	env := guarded("one")
 	env.Environment.PullRequests.AutoMerge = "Squash"
 	require.NoError(t, d.ProposeCommit(t.Context(), env))
@@ -132,7 +132,7 @@ func TestCommitsOfOthersAreNotMergedByThemselves(t *testing.T) {
 		require.NoError(t, d.ProposeCommit(t.Context(), env))
 		require.Equal(t, []string{"8: when ready tip of one", "8: not anymore "}, on.told)
 	}
-	again := newDesk(on)
+	again := newFixture(on)
 	again.Branches = d.server
 	require.NoError(t, again.ProposeCommit(t.Context(), env))
 	require.Equal(t, "8: not anymore ", on.told[2])
@@ -144,7 +144,7 @@ func TestCommitsAreLookedForSinceTheyWereMade(t *testing.T) {
 	for name, c := range map[string]struct{ made, since time.Duration }{"made a week ago": {-7 * 24 * time.Hour, -7*24*time.Hour - back}, "made tomorrow": {24 * time.Hour, -back}} {
 		t.Run(name, func(t *testing.T) {
 			on := &busy{answers: -1}
-			d := newDesk(on)
+			d := newFixture(on)
 			d.server.at = d.now.Add(c.made)
 			require.NoError(t, d.ProposeCommit(t.Context(), guarded("one")))
 			branch := gitops.OutputBranch("prod")
@@ -155,12 +155,12 @@ func TestCommitsAreLookedForSinceTheyWereMade(t *testing.T) {
 
 // What an earlier run proposed is looked for once, where the environment proposes commits.
 func TestCommitsOfAnEarlierRun(t *testing.T) {
-	d := newDesk(forge.None{})
-	require.Equal(t, []string{"list"}, d.pass(t, quiet()))
-	d = newDesk(forge.None{})
+	d := newFixture(forge.None{})
+	require.Equal(t, []string{"list"}, d.cycle(t, quiet()))
+	d = newFixture(forge.None{})
 	d.world.Environment = guarded("").Environment
 	d.server.output = gitops.Proposed{Branch: gitops.OutputBranch("prod"), Tip: "x"}
-	require.Equal(t, []string{"look for commit", "withdraw", "list"}, d.pass(t, quiet()))
+	require.Equal(t, []string{"look for commit", "withdraw", "list"}, d.cycle(t, quiet()))
 	d.server.output = gitops.Proposed{}
-	require.Empty(t, d.pass(t, quiet()))
+	require.Empty(t, d.cycle(t, quiet()))
 }

@@ -56,17 +56,17 @@ func manyAsk(n int) (all []*rollout.Decision) {
 // proposals without an open one.
 func TestManyProposals(t *testing.T) {
 	on, all := &busy{answers: -1}, manyAsk(100)
-	d := newDesk(on)
-	d.pass(t, all...)
+	d := newFixture(on)
+	d.cycle(t, all...)
 	require.Len(t, on.pulls, 100)
 	on.asked = nil
-	d.pass(t, all...)
+	d.cycle(t, all...)
 	require.Len(t, on.asked, fewQuestions+1)
 	require.Equal(t, forge.Filter{Base: "main", Open: true}, on.asked[fewQuestions])
 	require.Len(t, on.pulls, 100, "each is known again")
 
 	on.pulls[42].State, on.asked = forge.StateClosed, nil
-	d.pass(t, all...)
+	d.cycle(t, all...)
 	require.Len(t, on.asked, fewQuestions+2)
 	last := on.asked[fewQuestions+1]
 	require.Equal(t, on.pulls[42].Head, last.Head)
@@ -76,10 +76,10 @@ func TestManyProposals(t *testing.T) {
 // A look that is cut short goes on with those that it did not get to.
 func TestEachHasItsTurn(t *testing.T) {
 	on, all := &busy{}, manyAsk(12)
-	d := newDesk(on)
+	d := newFixture(on)
 	for range 20 {
 		on.answers = 4 // two of them: what is open, and what was closed
-		d.pass(t, all...)
+		d.cycle(t, all...)
 		d.now = d.now.Add(rest)
 	}
 	require.Len(t, on.pulls, 12)

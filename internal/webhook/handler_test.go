@@ -27,7 +27,7 @@ const (
 func TestDocumentedSignatures(t *testing.T) {
 	t.Run("github", func(t *testing.T) {
 		// https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
-		d := newDesk(t, secretGitHub)
+		d := newFixture(t, secretGitHub)
 		r := post("Hello, World!", "X-GitHub-Event", "push",
 			"X-Hub-Signature-256", "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17")
 		require.Equal(t, result{202, looks, 1}, d.send(r))
@@ -37,7 +37,7 @@ func TestDocumentedSignatures(t *testing.T) {
 	})
 	t.Run("standard webhooks", func(t *testing.T) {
 		// The reference libraries' test of signing, https://github.com/standard-webhooks/standard-webhooks
-		d := newDesk(t, secretStandard)
+		d := newFixture(t, secretStandard)
 		d.at(time.Unix(1614265330, 0).Add(4 * time.Minute))
 		headers := []string{"Webhook-Id", "msg_p5jXN8AQM9LWM0D4loKWxJek", "Webhook-Timestamp", "1614265330",
 			"Webhook-Signature", "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="}
@@ -70,7 +70,7 @@ func TestEachForgeWakesTheBot(t *testing.T) {
 		"JSON of other types": {delivery{"push", "a", `{"ref":5,"repository":[]}`, secretOther}.github(), "event=push"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, secretOther, secretStandard)
+			d := newFixture(t, secretOther, secretStandard)
 			require.Equal(t, result{202, looks, 1}, d.send(c.request))
 			require.Contains(t, d.log.String(), "level=INFO msg=webhook ")
 			require.Contains(t, d.log.String(), c.log)
@@ -133,7 +133,7 @@ func TestDeliveriesWithoutProofAreRefused(t *testing.T) {
 		"plain key, standard": {standard.signed(noon, secretOther), result{401, unproven, 0}, "the signature is wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, secretOther, secretStandard)
+			d := newFixture(t, secretOther, secretStandard)
 			require.Equal(t, c.want, d.send(c.request))
 			require.Contains(t, d.log.String(), `level=WARN msg="webhook refused"`)
 			require.Contains(t, d.log.String(), c.log)
@@ -145,7 +145,7 @@ func TestDeliveriesWithoutProofAreRefused(t *testing.T) {
 
 // Where nothing has to be proven nothing is looked at of what could be a proof.
 func TestUnsigned(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	require.Equal(t, result{202, looks, 1}, d.send(post("{}", "X-GitHub-Event", "push", "X-GitHub-Delivery", "a")))
 	require.Equal(t, result{200, before, 0}, d.send(post("{}", "X-GitHub-Event", "push", "X-GitHub-Delivery", "a")))
 	require.Equal(t, result{202, looks, 1}, d.send(post("{}", "X-GitHub-Event", "push", "X-GitHub-Delivery", "b")))
@@ -187,7 +187,7 @@ func TestReplays(t *testing.T) {
 		"refused before":             {[]*http.Request{post(one.body, "X-Hub-Signature-256", sumOf("who", one.body)), one.github()}, []result{{401, unproven, 0}, {202, looks, 1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, secretOther, secretStandard)
+			d := newFixture(t, secretOther, secretStandard)
 			var got []result
 			for _, r := range c.requests {
 				got = append(got, d.send(r))
@@ -196,7 +196,7 @@ func TestReplays(t *testing.T) {
 		})
 	}
 	t.Run("too old to be remembered", func(t *testing.T) {
-		d := newDesk(t, secretOther, secretStandard)
+		d := newFixture(t, secretOther, secretStandard)
 		require.Equal(t, int64(1), d.send(one.github()).Rung)
 		require.Equal(t, int64(1), d.send(standard.signed(noon, secretStandard)).Rung)
 		d.at(noon.Add(rememberedFor + time.Second))
@@ -207,7 +207,7 @@ func TestReplays(t *testing.T) {
 
 // Secrets are read anew for each delivery: old and new ones count together while they are changed.
 func TestOldAndNewSecretsCountTogether(t *testing.T) {
-	d := newDesk(t, secretOther)
+	d := newFixture(t, secretOther)
 	n := 0
 	by := func(secret string) int {
 		n++
@@ -255,7 +255,7 @@ func TestSecretsAtTheStart(t *testing.T) {
 
 // Deliveries that come together each get an answer; the same one counts once.
 func TestConcurrentDeliveriesCountOnce(t *testing.T) {
-	d := newDesk(t, secretOther)
+	d := newFixture(t, secretOther)
 	var all sync.WaitGroup
 	for range 8 {
 		for i := range 20 {
@@ -271,8 +271,8 @@ func TestConcurrentDeliveriesCountOnce(t *testing.T) {
 // A body that is too large to be looked at still counts if its proof holds, and is not kept.
 func TestLargeBody(t *testing.T) {
 	body := `{"commits":"` + strings.Repeat("x", kept) + `","ref":"refs/heads/nobody"}`
-	require.Equal(t, result{202, looks, 1}, newDesk(t, secretOther).send(delivery{"push", "a", body, secretOther}.github()))
-	require.Equal(t, int64(0), newDesk(t, secretOther).send(delivery{"push", "a", body[len(body)-kept/2:], "who"}.github()).Rung)
+	require.Equal(t, result{202, looks, 1}, newFixture(t, secretOther).send(delivery{"push", "a", body, secretOther}.github()))
+	require.Equal(t, int64(0), newFixture(t, secretOther).send(delivery{"push", "a", body[len(body)-kept/2:], "who"}.github()).Rung)
 
 	var h head
 	n, err := io.Copy(&h, io.LimitReader(zeros{}, 20<<20))
@@ -284,7 +284,7 @@ func TestLargeBody(t *testing.T) {
 
 // Refusals that anybody can cause do not fill the log.
 func TestRefusalsInTheLog(t *testing.T) {
-	d := newDesk(t, secretOther)
+	d := newFixture(t, secretOther)
 	for range 100 {
 		d.send(post("{}"))
 	}
@@ -320,7 +320,7 @@ func FuzzDelivery(f *testing.F) {
 				}
 			}
 		}
-		d := newDesk(t, secretOther)
+		d := newFixture(t, secretOther)
 		d.handler.cfg.Log = slog.New(slog.NewJSONHandler(&d.log, nil))
 		got := d.send(r)
 		require.LessOrEqual(t, got.Rung, int64(1))

@@ -33,8 +33,8 @@ const (
 // noon is when the deliveries of these tests come.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// desk is a handler with all that it has to do with.
-type desk struct {
+// fixture is a handler with all that it has to do with.
+type fixture struct {
 	t       testing.TB
 	handler *Handler
 	rung    atomic.Int64
@@ -43,10 +43,10 @@ type desk struct {
 	log     logtest.Buffer
 }
 
-// newDesk makes a handler for team/workers with main and deploy watched, and secrets; none: no proof is needed.
-func newDesk(t testing.TB, secrets ...string) *desk {
+// newFixture makes a handler for team/workers with main and deploy watched, and secrets; none: no proof is needed.
+func newFixture(t testing.TB, secrets ...string) *fixture {
 	t.Helper()
-	d := &desk{t: t}
+	d := &fixture{t: t}
 	d.at(noon)
 	d.keys(secrets...)
 	cfg := Config{Repository: "team/workers", Proposals: []string{"rampart/"}, Watched: func(b string) bool { return b == "main" || b == "deploy" },
@@ -61,9 +61,9 @@ func newDesk(t testing.TB, secrets ...string) *desk {
 	return d
 }
 
-func (d *desk) at(t time.Time) { d.now.Store(&t) }
+func (d *fixture) at(t time.Time) { d.now.Store(&t) }
 
-func (d *desk) keys(secrets ...string) {
+func (d *fixture) keys(secrets ...string) {
 	text := strings.Join(secrets, "\n") + "\n"
 	d.secrets.Store(&text)
 }
@@ -75,7 +75,7 @@ type result struct {
 	Rung   int64
 }
 
-func (d *desk) send(r *http.Request) result {
+func (d *fixture) send(r *http.Request) result {
 	d.t.Helper()
 	before, w := d.rung.Load(), httptest.NewRecorder()
 	d.handler.ServeHTTP(w, r)

@@ -52,7 +52,7 @@ func raw(t *testing.T, s *Server, text string) int {
 
 // A delivery that does not come to its end is cut off, and does not wake the bot.
 func TestSlowBody(t *testing.T) {
-	d := newDesk(t, secretOther)
+	d := newFixture(t, secretOther)
 	s, stop := listening(t, ServerConfig{ReadTime: 200 * time.Millisecond}, d.handler)
 	head := "POST /webhook HTTP/1.1\r\nHost: bot\r\nContent-Type: application/json\r\nContent-Length: 2\r\nX-Hub-Signature-256: sha256=" + sumOf(secretOther, "{}") + "\r\n\r\n"
 	require.Equal(t, 408, raw(t, s, head+"{"))
@@ -64,7 +64,7 @@ func TestSlowBody(t *testing.T) {
 
 // Only the path of webhooks is served, headers are bounded, and connections are not kept.
 func TestOnlyThePathOfWebhooksIsServed(t *testing.T) {
-	d := newDesk(t, secretOther)
+	d := newFixture(t, secretOther)
 	s, stop := listening(t, ServerConfig{}, d.handler)
 	head := func(path string) string {
 		return "POST " + path + " HTTP/1.1\r\nHost: bot\r\nContent-Type: application/json\r\nContent-Length: 0\r\nX-Hub-Signature-256: " + sumOf(secretOther, "") + "\r\n"
@@ -134,7 +134,7 @@ func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	cfg := ServerConfig{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
 	first := certificate(t, cfg, 1)
-	d := newDesk(t, secretOther)
+	d := newFixture(t, secretOther)
 	s, stop := listening(t, cfg, d.handler)
 	send := func(pool *x509.CertPool, body string) (int, error) {
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: pool}}}

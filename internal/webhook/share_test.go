@@ -36,7 +36,7 @@ func TestSlowSendersMakeWay(t *testing.T) {
 			sumOf("guessed", "{}") + "\r\n\r\n{",
 	} {
 		t.Run(what, func(t *testing.T) {
-			d := newDesk(t, secretOther)
+			d := newFixture(t, secretOther)
 			s, stop := listening(t, ServerConfig{ReadTime: time.Minute}, d.handler)
 			for range 2 * atOnce {
 				_, err := io.WriteString(from(t, "127.0.0.9", s), begins)

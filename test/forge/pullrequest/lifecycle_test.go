@@ -40,17 +40,17 @@ const rest = time.Minute
 
 var checkout = rollout.Name{Namespace: "shop", Name: "checkout"}
 
-// life is a desk with a real repository, on a forge that keeps state. On a real Gitea the end-to-end tests do the same.
+// life is a manager with a real repository, on a forge that keeps state. The end-to-end tests do the same on a Gitea.
 type life struct {
 	*forgetest.Site
-	desk  *pullrequest.Manager
-	repo  *gitops.Repository
-	now   time.Time
-	world rollout.EnvironmentWorld
-	// troubles are the warnings since the last pass.
+	manager *pullrequest.Manager
+	repo    *gitops.Repository
+	now     time.Time
+	world   rollout.EnvironmentWorld
+	// troubles are the warnings since the last cycle.
 	troubles bytes.Buffer
 	// asks is the decision that is passed, with the record as it is in Git, and said what became of it in the last
-	// pass.
+	// cycle.
 	asks *rollout.Decision
 	said rollout.Review
 }
@@ -78,7 +78,7 @@ func newLife(t *testing.T, s *forgetest.Site) *life {
 // start has another run of the bot begin.
 func (l *life) start() {
 	l.Forge, l.now = l.As(l.Bot.Token), l.Now()
-	l.desk = pullrequest.New(pullrequest.Config{Branches: l.repo, Forge: l.Forge, Base: "main", Now: func() time.Time { return l.now },
+	l.manager = pullrequest.New(pullrequest.Config{Branches: l.repo, Forge: l.Forge, Base: "main", Now: func() time.Time { return l.now },
 		Log: slog.New(slog.NewTextHandler(&l.troubles, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Edit: func(routing []byte, ask rollout.ReviewAsk) ([]byte, error) {
 			return []byte(strings.Replace(string(routing), "none", ask.Proposal.Key, 1)), nil
@@ -108,26 +108,26 @@ func quiet() *rollout.Decision {
 	return &rollout.Decision{Plan: rollout.Plan{Deployment: checkout, Record: &v1alpha1.RoutingSpec{}}}
 }
 
-// pass is a cycle, after which what was learned is in the record.
-func (l *life) pass(decisions ...*rollout.Decision) {
+// cycle runs one cycle, after which what was learned is in the record.
+func (l *life) cycle(decisions ...*rollout.Decision) {
 	l.Helper()
 	if decisions == nil {
 		decisions = []*rollout.Decision{l.asks}
 	}
 	l.now = l.now.Add(rest)
 	l.world.Base = l.Git.Tip("main")
-	require.Empty(l, l.cycle(decisions...))
-	reviews, _ := l.desk.Reviews("prod")
+	require.Empty(l, l.manage(decisions...))
+	reviews, _ := l.manager.Reviews("prod")
 	l.said = reviews[checkout]
 	if l.said.URL != "" {
 		l.asks.Plan.Review.Proposal.PullRequest = l.said.URL
 	}
 }
 
-// cycle gives what goes wrong in a cycle.
-func (l *life) cycle(decisions ...*rollout.Decision) string {
+// manage runs the manager, and gives its warnings.
+func (l *life) manage(decisions ...*rollout.Decision) string {
 	l.troubles.Reset()
-	l.desk.Propose(l.Context(), l.world, decisions)
+	l.manager.Propose(l.Context(), l.world, decisions)
 	return l.troubles.String()
 }
 
@@ -155,14 +155,14 @@ func (l *life) ours() {
 	require.NotNil(l, l.Look(1).Auto)
 }
 
-// waiting passes until the merge of a pull request is ordered, which has to wait for a check.
+// waiting runs cycles until the merge of a pull request is ordered, which has to wait for a check.
 func (l *life) waiting(method v1alpha1.MergeMethod) {
 	l.Helper()
 	l.SetRules(func(r *forgetest.Rules) { r.Checks = []string{"ci"} })
 	l.world.Environment.PullRequests.AutoMerge = method
-	require.Empty(l, l.cycle(l.asks))
+	require.Empty(l, l.manage(l.asks))
 	l.Check(l.Git.Tip(lifeBranch), "ci", "pending")
-	l.pass()
+	l.cycle()
 	require.NotNil(l, l.Look(1).Auto)
 }
 
@@ -186,24 +186,24 @@ func (l *life) says(number int64, want ...string) {
 // lives are what becomes of a proposal, at each forge.
 var lives = map[string]func(l *life){
 	"opened, updated, merged": func(l *life) {
-		l.pass()
+		l.cycle()
 		l.sees(1, forgetest.Open, "ramp to 10%")
 		require.Equal(l, l.Git.Tip(lifeBranch), l.Look(1).HeadCommit)
 		require.Equal(l, allowed, l.Status(l.Git.Tip(lifeBranch), "rampart/prod").Description)
 		require.Contains(l, l.said.URL, "/1")
 		l.Git.Commit(gittest.Commit{Write: map[string]string{lifeRecord: "desired: none\nmore: true\n"}})
-		l.pass()
+		l.cycle()
 		require.Equal(l, l.Git.Tip("main"), l.Git.Git("rev-parse", lifeBranch+"^"))
 		require.Equal(l, l.Git.Tip(lifeBranch), l.Look(1).HeadCommit)
 		l.MergePull(1, l.Person, forge.MethodSquash)
 		require.Equal(l, "desired: 10%\nmore: true\n", l.Git.Files("main")[lifeRecord])
-		l.pass()
-		l.pass(quiet())
+		l.cycle()
+		l.cycle(quiet())
 		require.Empty(l, l.Git.Git("branch", "--list", lifeBranch))
 		l.sees(1, forgetest.Merged, "ramp to 10%")
 	},
 	"approved before its address is written down": func(l *life) {
-		l.pass()
+		l.cycle()
 		first := l.Git.Tip(lifeBranch)
 		l.Say(1, l.Person, "APPROVED")
 		for _, started := range []bool{false, true} {
@@ -211,105 +211,105 @@ var lives = map[string]func(l *life){
 			if started {
 				l.start()
 			}
-			l.pass()
+			l.cycle()
 			require.Equal(l, first, l.Git.Tip(lifeBranch), "what was approved stays")
 			require.Len(l, l.get(1).Approvals, 1)
 		}
 		l.Git.Commit(gittest.Commit{Write: map[string]string{lifeRecord: "desired: none\nmore: true\n"}})
-		l.pass()
+		l.cycle()
 		require.NotEqual(l, first, l.Git.Tip(lifeBranch), "it is about something else")
 	},
 	"its address is written down before anybody approved it": func(l *life) {
-		l.pass()
+		l.cycle()
 		l.Git.Commit(gittest.Commit{Write: map[string]string{lifeRecord: "desired: none\n" + lifeAddress}})
-		l.pass()
+		l.cycle()
 		require.Equal(l, l.Git.Tip("main"), l.Git.Git("rev-parse", lifeBranch+"^"), "it goes on top of its base")
 		require.Equal(l, "desired: 10%\n"+lifeAddress, l.Git.Files(lifeBranch)[lifeRecord])
 	},
 	"superseded": func(l *life) {
-		l.pass()
+		l.cycle()
 		l.propose("100%")
-		l.pass()
+		l.cycle()
 		l.sees(1, forgetest.Closed, "ramp to 10%")
 		l.sees(2, forgetest.Open, "ramp to 100%")
 		l.says(1, notNext+" Another proposal takes its place.", "Superseded by "+l.said.URL)
 		require.Contains(l, l.said.URL, "/2")
 		require.Equal(l, "desired: 100%\n", l.Git.Files(lifeBranch)[lifeRecord])
-		l.pass()
+		l.cycle()
 		require.False(l, l.said.Rejected, "it was the bot itself that closed the first one")
 	},
 	"closed by a person": func(l *life) {
-		l.pass()
+		l.cycle()
 		l.ClosePull(1, l.Person)
-		l.pass()
+		l.cycle()
 		require.Equal(l, rollout.Review{Since: l.said.Since, URL: l.said.URL, Rejected: true, By: l.Person.Login}, l.said)
 		require.NotEmpty(l, l.Git.Git("branch", "--list", lifeBranch), "until the hold is in Git")
-		l.pass(quiet())
+		l.cycle(quiet())
 		require.Empty(l, l.Git.Git("branch", "--list", lifeBranch))
 	},
 	"withdrawn": func(l *life) {
-		l.pass()
-		l.pass(quiet())
+		l.cycle()
+		l.cycle(quiet())
 		l.sees(1, forgetest.Closed, "ramp to 10%")
 		l.says(1, notNext)
 		require.Empty(l, l.Git.Git("branch", "--list", lifeBranch))
 	},
 	"closed by the forge, late, with a branch that went": func(l *life) {
-		l.pass()
+		l.cycle()
 		l.ClosePull(1, l.Bot)
-		l.pass()
+		l.cycle()
 		l.sees(2, forgetest.Open, "ramp to 10%")
 		l.says(1, "Superseded by "+l.said.URL)
 		l.ClosePull(2, l.Bot)
-		l.pass(quiet())
+		l.cycle(quiet())
 		l.says(2, notNext)
 		require.Empty(l, l.Git.Git("branch", "--list", lifeBranch))
 	},
 	"a person's, to another branch": func(l *life) {
 		l.Branch("release")
-		l.pass()
+		l.cycle()
 		l.ClosePull(1, l.Bot)
 		theirs, err := l.As(l.Person.Token).Open(l.Context(), forge.Opening{Title: "backport", Head: lifeBranch, Base: "release"})
 		require.NoError(l, err)
 		l.start()
 		l.world.Environment.PullRequests.AutoMerge = "Squash"
-		l.pass()
+		l.cycle()
 		require.Contains(l, l.said.URL, "/3", "one of its own")
 		l.sees(theirs.Number, forgetest.Open, "backport")
 		require.Nil(l, l.Look(theirs.Number).Auto)
 		l.ClosePull(theirs.Number, l.Person)
-		l.pass()
+		l.cycle()
 		require.False(l, l.said.Rejected)
 	},
 	"others' commits, about what is proposed": func(l *life) {
-		l.pass()
+		l.cycle()
 		l.others()
-		l.pass()
+		l.cycle()
 		require.Contains(l, l.said.URL, "/1")
 		require.Equal(l, leftAlone, l.Status(l.Git.Tip(lifeBranch), "rampart/prod").Description)
 		l.ClosePull(1, l.Person)
-		l.pass()
+		l.cycle()
 		require.True(l, l.said.Rejected)
 	},
 	"others' commits, before it was written down": func(l *life) {
-		l.pass()
+		l.cycle()
 		l.asks.Plan.Review.Proposal.PullRequest = ""
 		l.others()
-		l.pass()
+		l.cycle()
 		require.Contains(l, l.said.URL, "/1", "this run opened it")
 	},
 	"others' commits, about an earlier proposal": func(l *life) {
-		l.pass()
+		l.cycle()
 		l.others()
 		l.propose("100%")
-		l.pass()
+		l.cycle()
 		require.Equal(l, rollout.Review{Since: l.said.Since}, l.said, "it is not about this one")
 		status := l.Status(l.Git.Tip(lifeBranch), "rampart/prod")
 		require.Equal(l, outdated, status.Description)
 		require.Contains(l, []string{"failure", "failed"}, status.State)
 		l.sees(1, forgetest.Open, "ramp to 10%")
 		l.ClosePull(1, l.Person)
-		l.pass()
+		l.cycle()
 		require.False(l, l.said.Rejected, "nobody saw the new one")
 		require.Contains(l, l.said.URL, "/2")
 		l.sees(2, forgetest.Open, "ramp to 100%")
@@ -318,13 +318,13 @@ var lives = map[string]func(l *life){
 	"merged by itself": func(l *life) {
 		l.waiting("Squash")
 		l.Check(l.Git.Tip(lifeBranch), "ci", "success")
-		l.pass(quiet())
+		l.cycle(quiet())
 		l.sees(1, forgetest.Merged, "ramp to 10%")
 	},
 	"not by itself any more": func(l *life) {
 		l.waiting("Squash")
 		l.world.Environment.PullRequests.AutoMerge = ""
-		l.pass()
+		l.cycle()
 		require.Nil(l, l.Look(1).Auto)
 		l.sees(1, forgetest.Open, "ramp to 10%")
 	},
@@ -332,31 +332,31 @@ var lives = map[string]func(l *life){
 		l.waiting("Squash")
 		l.start()
 		l.world.Environment.PullRequests.AutoMerge = ""
-		l.pass()
+		l.cycle()
 		require.Nil(l, l.Look(1).Auto)
 	},
 	"not by itself any more, while it waits": func(l *life) {
 		l.waiting("Squash")
 		l.start()
 		l.world.Environment.PullRequests.AutoMerge = ""
-		l.pass(&rollout.Decision{Plan: rollout.Plan{Deployment: checkout}})
+		l.cycle(&rollout.Decision{Plan: rollout.Plan{Deployment: checkout}})
 		require.Nil(l, l.Look(1).Auto)
 	},
 	"a person orders it": func(l *life) {
 		l.waiting("Squash")
 		l.world.Environment.PullRequests.AutoMerge = ""
-		l.pass()
+		l.cycle()
 		_, err := l.As(l.Person.Token).Merge(l.Context(), 1, forge.Merge{When: forge.WhenReady, Method: forge.MethodSquash, Commit: l.Git.Tip(lifeBranch)})
 		require.NoError(l, err)
 		l.start()
 		l.world.Environment.PullRequests.AutoMerge = ""
-		l.pass()
+		l.cycle()
 		require.Equal(l, l.Person.Login, l.Look(1).Auto.By.Login, "it stays")
 	},
 	"by another method": func(l *life) {
 		l.waiting("Merge")
 		l.world.Environment.PullRequests.AutoMerge = "Squash"
-		l.pass()
+		l.cycle()
 		require.Contains(l, l.Look(1).Auto.Method, "squash")
 	},
 	"by a method that is not allowed": func(l *life) {
@@ -364,19 +364,19 @@ var lives = map[string]func(l *life){
 		l.SetRules(func(r *forgetest.Rules) { r.Methods = []string{"merge"} })
 		l.world.Environment.PullRequests.AutoMerge = "Squash"
 		l.now = l.now.Add(rest)
-		require.Contains(l, l.cycle(l.asks), "merging by squash")
+		require.Contains(l, l.manage(l.asks), "merging by squash")
 		require.Nil(l, l.Look(1).Auto)
 	},
 	"others' commits are not merged by themselves": func(l *life) {
 		l.waiting("Squash")
 		l.others()
-		l.pass()
+		l.cycle()
 		require.Nil(l, l.Look(1).Auto)
 	},
 	"others' commits are not merged by themselves, once it is over": func(l *life) {
 		l.waiting("Squash")
 		l.others()
-		l.pass(quiet())
+		l.cycle(quiet())
 		require.Nil(l, l.Look(1).Auto)
 		l.sees(1, forgetest.Open, "ramp to 10%")
 	},
@@ -384,9 +384,9 @@ var lives = map[string]func(l *life){
 		l.waiting("Squash")
 		for range 2 {
 			l.forges()
-			l.pass()
+			l.cycle()
 			l.Check(l.Git.Tip(lifeBranch), "ci", "pending")
-			l.pass()
+			l.cycle()
 			l.ours()
 			l.start() // the next run knows no tip
 			l.world.Environment.PullRequests.AutoMerge = "Squash"
@@ -395,23 +395,23 @@ var lives = map[string]func(l *life){
 	"what is forged is not merged by itself": func(l *life) {
 		l.waiting("Squash")
 		l.forges()
-		l.desk.Edit = func([]byte, rollout.ReviewAsk) ([]byte, error) { return nil, errors.New("cannot be made") }
-		require.Contains(l, l.cycle(l.asks), "cannot be made")
+		l.manager.Edit = func([]byte, rollout.ReviewAsk) ([]byte, error) { return nil, errors.New("cannot be made") }
+		require.Contains(l, l.manage(l.asks), "cannot be made")
 		require.Nil(l, l.Look(1).Auto)
 	},
 	"to another branch from now on": func(l *life) {
-		l.desk.LookEvery = time.Hour
-		l.pass()
+		l.manager.LookEvery = time.Hour
+		l.cycle()
 		l.Git.Git("branch", "release", "main")
 		l.world.Environment.Output.Branch = "release"
-		l.pass()
+		l.cycle()
 		require.Contains(l, l.said.URL, "/2")
 		require.Equal(l, "release", l.Look(2).Base)
 	},
 	"others' commits are not merged by themselves, while it waits": func(l *life) {
 		l.waiting("Squash")
 		l.others()
-		l.pass(&rollout.Decision{Plan: rollout.Plan{Deployment: checkout}})
+		l.cycle(&rollout.Decision{Plan: rollout.Plan{Deployment: checkout}})
 		require.Nil(l, l.Look(1).Auto)
 	},
 }
