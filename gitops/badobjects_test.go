@@ -254,7 +254,7 @@ func TestHostileNames(t *testing.T) {
 
 // What a merge leaves out of a folder that both sides changed is what the change brings there, and takes nothing else's
 // place.
-func TestStraysOfAMerge(t *testing.T) {
+func TestMergeTakesNoOtherEntrysPlace(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	const judges = "package rampart.rollout\n"
 	r.Commit(gittest.Commit{Write: map[string]string{layout.Config: twoApart, "a/c.yaml": specYAML("shop", "checkout", "x"), "policies/ok.rego": judges}})

@@ -68,9 +68,9 @@ spec:
 			}
 			r := gittest.NewBareRepo(t)
 			r.Commit(gittest.Commit{Write: c.files})
-			recalling := openAllowing(t, r, allowed)
-			recall(t, recalling, open(t, r))
-			for what, repo := range map[string]*Repository{"nothing": openAllowing(t, r, allowed), "what an earlier run knew that was not told": recalling} {
+			restarted := openAllowing(t, r, allowed)
+			loadSurvey(t, restarted, open(t, r))
+			for what, repo := range map[string]*Repository{"nothing": openAllowing(t, r, allowed), "what an earlier run knew that was not told": restarted} {
 				for range 3 { // what was decoded is known in brief
 					surveyed := surveyedWorld(t, repo)
 					require.Equal(t, c.want, reasonsOf(t, surveyed), "with %s", what)
@@ -136,8 +136,8 @@ func openAllowing(t *testing.T, r *gittest.Repo, n index.Allowed) *Repository {
 	return repo
 }
 
-// recall has a repository know what an earlier run surveyed.
-func recall(t *testing.T, repo, earlier *Repository) {
+// loadSurvey has a repository load what an earlier run surveyed.
+func loadSurvey(t *testing.T, repo, earlier *Repository) {
 	t.Helper()
 	surveyedWorld(t, earlier)
 	kept := remember.File{Path: filepath.Join(t.TempDir(), "known"), Key: "v", Parts: []remember.Part{earlier}}

@@ -13,7 +13,7 @@ import (
 
 // Each process begins with what the one before knew of files, without a mirror, on a server that leaves out blobs.
 // Whatever was done to the repository in between, it reads what a process reads that knows nothing, in few requests.
-func TestSurveyOfKnownFiles(t *testing.T) {
+func TestSurveyWithFilesOfAnEarlierProcess(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	files := manyWorkers(6)
 	config := func(specs string) string {

@@ -253,7 +253,7 @@ func TestSurveyLeavesOutWhatItReadBefore(t *testing.T) {
 }
 
 // What a survey had to decode is in full in that one, and in brief in the next one, though nothing moved.
-func TestSurveyIsInBriefTheNextTime(t *testing.T) {
+func TestSecondSurveyDecodesNothing(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: manyWorkers(manyFull + 1)})
 	repo := open(t, r)
@@ -283,7 +283,7 @@ func (away) List(string, string) ([]tree.Entry, error) { return nil, errAway }
 func (away) Read(string, string) ([]byte, error)       { return nil, errAway }
 
 // What a survey knew is known to the next process: nothing that is the same is decoded again.
-func TestSurveyIsRecalled(t *testing.T) {
+func TestSurveyOfAnEarlierProcessIsLoaded(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: map[string]string{"x.yaml": specYAML("shop", "x", "i:1"), "connection.yaml": connectionYAML,
 		"deploy/shop/x/routing.yaml": routingYAML("x", "x.yaml")}})

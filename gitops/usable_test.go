@@ -90,7 +90,7 @@ func TestLastUsableConfiguration(t *testing.T) {
 			r := twoConfigured(t)
 			running, restarted := open(t, r), open(t, r)
 			require.Equal(t, []string{aIsOK, "b deploy/b ok"}, sayUsable(read(t, running)))
-			recall(t, restarted, open(t, r))
+			loadSurvey(t, restarted, open(t, r))
 			commit := gittest.Commit{Write: map[string]string{"b/c.yaml": specYAML("shop", "cart", "y")}}
 			for path, text := range c.files {
 				commit.Write[path] = text

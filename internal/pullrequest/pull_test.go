@@ -74,7 +74,7 @@ func TestManyProposals(t *testing.T) {
 }
 
 // A look that is cut short goes on with those that it did not get to.
-func TestEachHasItsTurn(t *testing.T) {
+func TestLookThatIsCutShortGoesOn(t *testing.T) {
 	on, all := &busy{}, manyAsk(12)
 	d := newFixture(on)
 	for range 20 {

@@ -634,7 +634,7 @@ func TestOddQueueNames(t *testing.T) {
 	require.Contains(t, obs.Stuck.Unattributed.Reason, "cannot ask for")
 }
 
-func TestOneDescribeForASteadyDeployment(t *testing.T) {
+func TestOneDescribeForAnIdleDeployment(t *testing.T) {
 	e := newEnv(t)
 	e.Start("app", "v1", "v2")
 	before := e.NS.Counts()
