@@ -139,7 +139,7 @@ func missing(c *chart.Chart) []string {
 
 // used are the files that the chart is made of: what is beside them counts only where a template may read it.
 func (in Input) used() []string {
-	own := []string{ChartFile, "Chart.lock", "values.yaml", "values.schema.json", "requirements.yaml",
+	own := []string{util.ChartfileName, "Chart.lock", util.ValuesfileName, util.SchemafileName, "requirements.yaml",
 		"requirements.lock", ignore.HelmIgnore}
 	reads := slices.ContainsFunc(in.Files, func(f File) bool {
 		return bytes.Contains(f.Data, []byte(".Files")) || strings.HasSuffix(f.Path, ".tgz")
@@ -147,8 +147,8 @@ func (in Input) used() []string {
 	var out []string
 	for _, f := range in.Files {
 		name, inside := below(in.Dir(), f.Path)
-		if !inside || reads || slices.Contains(own, name) || strings.HasPrefix(name, "templates/") ||
-			strings.HasPrefix(name, "charts/") ||
+		if !inside || reads || slices.Contains(own, name) || strings.HasPrefix(name, util.TemplatesDir+"/") ||
+			strings.HasPrefix(name, util.ChartsDir+"/") ||
 			slices.ContainsFunc(in.Values, func(v string) bool { return in.valuesAt(v) == f.Path }) {
 			out = append(out, f.Path)
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -24,7 +23,7 @@ func (c *collection) kustomization(dir string) error {
 	}
 	var of *File
 	for i := range c.files {
-		if f := &c.files[i]; path.Dir(f.Path) == dir && slices.Contains(kustomizations, path.Base(f.Path)) {
+		if f := &c.files[i]; path.Dir(f.Path) == dir && KindOf(f.Path) == Kustomize {
 			if of != nil {
 				return &Error{File: f.Path, Message: fmt.Sprintf("is beside %s: one folder has one kustomization, "+
 					"keep one of them", path.Base(of.Path))}

@@ -5,6 +5,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/v2/util"
+	"sigs.k8s.io/kustomize/api/konfig"
 )
 
 // Kind is what builds a folder.
@@ -23,18 +26,12 @@ const (
 	maxOutput = 1 << 20
 )
 
-// ChartFile makes a folder a chart.
-const ChartFile = "Chart.yaml"
-
-// kustomizations are the names of the file that makes a folder a kustomization.
-var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
-
 // KindOf is what builds the folder that a file of this name is in; "": nothing.
 func KindOf(name string) Kind {
 	switch base := path.Base(name); {
-	case base == ChartFile:
+	case base == util.ChartfileName:
 		return Helm
-	case slices.Contains(kustomizations, base):
+	case slices.Contains(konfig.RecognizedKustomizationFileNames(), base):
 		return Kustomize
 	}
 	return ""
