@@ -8,8 +8,10 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -470,8 +472,10 @@ func compress(t *testing.T, text string) []byte {
 
 func output(t *testing.T, cmd *exec.Cmd) []byte {
 	t.Helper()
-	if _, err := exec.LookPath(cmd.Args[0]); err != nil {
-		testneed.Missing(t, cmd.Args[0]+" is needed and not installed (Debian: apt-get install jq zstd)")
+	for _, name := range []string{"zstd", "jq"} {
+		if _, err := exec.LookPath(name); err != nil {
+			testneed.Missing(t, name+" is needed and not installed (Debian: apt-get install jq zstd)")
+		}
 	}
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -480,11 +484,15 @@ func output(t *testing.T, cmd *exec.Cmd) []byte {
 	return out
 }
 
-// restore makes whole decisions of the lines of segments, as docs/decision-log.md has it.
-const restore = `foreach inputs as $line (null;
-  if $line.patch
-    then . * $line | del(.patch) | walk(if type == "object" then with_entries(select(.value != null)) else . end)
-    else $line end)`
+// documented is the command in docs/decision-log.md that prints each decision of a month in full, for another month.
+func documented(t *testing.T, ref string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/decision-log.md")
+	require.NoError(t, err)
+	command := regexp.MustCompile("(?s)```sh\n(ref=.*?)```").FindSubmatch(page)
+	require.NotNil(t, command, "the page has no command that begins with ref=")
+	return regexp.MustCompile(`refs/rampart/decisions/\S+`).ReplaceAllLiteralString(string(command[1]), ref)
+}
 
 // Segments are read with git, zstd and jq alone.
 func TestSegmentsAreReadWithStandardTools(t *testing.T) {
@@ -504,9 +512,9 @@ func TestSegmentsAreReadWithStandardTools(t *testing.T) {
 	lines := output(t, unzip)
 	require.Equal(t, 3, bytes.Count(lines, []byte(`"patch":true`)), "all but the first of each:\n%s", lines)
 
-	jq := exec.Command("jq", "-c", "-n", restore)
-	jq.Stdin = bytes.NewReader(lines)
-	got := collect(t, auditlog.ReadLines(t.Context(), bytes.NewReader(output(t, jq))))
+	shell := exec.Command("sh", "-e", "-c", documented(t, january))
+	shell.Dir = r.Dir
+	got := collect(t, auditlog.ReadLines(t.Context(), bytes.NewReader(output(t, shell))))
 	require.Len(t, got, len(ds))
 	for i := range ds {
 		require.JSONEq(t, string(ds[i].Input), string(got[i].Input))
