@@ -6,26 +6,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/yuin/goldmark"
-	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
-	east "github.com/yuin/goldmark/extension/ast"
-	"github.com/yuin/goldmark/text"
 	"pgregory.net/rapid"
 )
 
 // sentinel is in every text of others in these tests.
 const sentinel = "zzevil"
 
-// ours is what a body is made of, as a Markdown parser sees it; what others wrote is in code spans and in diagrams.
-var ours = map[ast.NodeKind]bool{ast.KindDocument: true, ast.KindParagraph: true, ast.KindText: true, ast.KindCodeSpan: true, ast.KindEmphasis: true,
-	ast.KindFencedCodeBlock: true, ast.KindHTMLBlock: true, east.KindTable: true, east.KindTableHeader: true, east.KindTableRow: true, east.KindTableCell: true}
-
 var (
-	// html is the only HTML there is.
-	html = regexp.MustCompile(`^(<details>\n<summary>[A-Za-z0-9 ,:]+</summary>\n|</details>\n)$`)
-	// prose is what text outside of code is made of.
-	prose = regexp.MustCompile(`^[A-Za-z0-9 .,:;()%-]*$`)
 	// live are mentions, references, links, commands and invisible characters, as forges find them in plain text such
 	// as a commit message.
 	live = regexp.MustCompile(`(?im)@|#|://|\bgh-\d|[!&~$]\d|%\d|^\s*/|\*{3}|\[(skip|ci|no|actions)\b|[\p{Cf}\x00-\x09\x0b-\x1f\x7f-\x9f]`)
@@ -34,39 +21,21 @@ var (
 		`    classDef [a-z]+ [a-z0-9 :,-]+|    class [n0-9,]+ [a-z]+)$`)
 )
 
-// requireHarmless parses a body as forges do, and requires that nothing in it lives but what the body itself is made
-// of.
+// requireHarmless requires that nothing in a pull request lives but what the body itself is made of.
 func requireHarmless(t require.TestingT, title, body string) {
 	require.Empty(t, live.FindAllString(body, -1), body)
 	require.NotRegexp(t, `[\x00-\x1f\x7f\p{Cf}\[\]<>*`+"`"+`!~$&@#]|://`, title)
-	source := []byte(body)
-	doc := goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList)).Parser().Parse(text.NewReader(source))
-	require.NoError(t, ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if !entering {
-			return ast.WalkContinue, nil
+	_, fences := requireInert(t, body)
+	for _, f := range fences {
+		require.Equal(t, "mermaid", f.language)
+		require.Regexp(t, `^(flowchart LR|gantt)\n`, f.text)
+		if strings.HasPrefix(f.text, "gantt") {
+			continue // TestMermaidLines
 		}
-		require.True(t, ours[n.Kind()], "a %s in\n%s", n.Kind(), body)
-		switch n := n.(type) {
-		case *ast.CodeSpan:
-			return ast.WalkSkipChildren, nil
-		case *ast.Text:
-			require.Regexp(t, prose, string(n.Segment.Value(source)))
-			require.NotContains(t, strings.ToLower(string(n.Segment.Value(source))), sentinel)
-		case *ast.HTMLBlock:
-			require.Regexp(t, html, string(n.Lines().Value(source)))
-		case *ast.FencedCodeBlock:
-			require.Equal(t, "mermaid", string(n.Language(source)))
-			chart := string(n.Lines().Value(source))
-			require.Regexp(t, `^(flowchart LR|gantt)\n`, chart)
-			if strings.HasPrefix(chart, "gantt") {
-				return ast.WalkContinue, nil // TestMermaidLines
-			}
-			for l := range strings.SplitSeq(strings.TrimSuffix(chart, "\n"), "\n") {
-				require.Regexp(t, diagram, l)
-			}
+		for l := range strings.SplitSeq(strings.TrimSuffix(f.text, "\n"), "\n") {
+			require.Regexp(t, diagram, l)
 		}
-		return ast.WalkContinue, nil
-	}))
+	}
 }
 
 // TestHostileTexts: what others write is shown, and is nothing but text.
