@@ -127,8 +127,9 @@ type packed struct {
 	first, last     time.Time
 }
 
-// pack makes a segment of records in the order that compareRecords says: of most the line is a patch to the one before.
-// It keeps no record but the last.
+// pack makes a segment of records in the order that compareRecords says. The line of a record is a patch to the one
+// before where that has at most three quarters of the bytes: one that saves less is harder to read than the whole
+// line. It keeps no record but the last.
 func pack(records iter.Seq2[record, error]) (p packed, err error) {
 	var lines []byte
 	var last record
@@ -141,7 +142,7 @@ func pack(records iter.Seq2[record, error]) (p packed, err error) {
 		if last.line != nil && last.about == r.about && !bytes.Contains(lines[start:], null.text) {
 			patch := cmp.Or(diff(last.line, r.line), &node{object: true})
 			patch = patch.with(aboutField, r.line.get(aboutField)).with(patchField, &node{text: []byte("true")})
-			if short := patch.appendJSON(nil); len(short) < len(lines)-start {
+			if short := patch.appendJSON(nil); 4*len(short) <= 3*(len(lines)-start) {
 				lines = append(lines[:start], short...)
 			}
 		}

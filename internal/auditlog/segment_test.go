@@ -73,6 +73,28 @@ func TestDecisionsWithANullAreWhole(t *testing.T) {
 	}
 }
 
+// A line is a patch where that has at most three quarters of the bytes of the whole line.
+func TestPatchesSaveAQuarter(t *testing.T) {
+	for same, want := range map[int]int{2000: 1, 500: 1, 200: 0, 10: 0} {
+		var records []record
+		for i := range 2 {
+			d := Decision{ID: "x", Labels: map[string]string{}, Timestamp: time.Unix(1e9, 0).UTC(), Path: Path, Result: []byte(`{}`),
+				Input: fmt.Appendf(nil, `{"deployment":{"name":"n","namespace":"s"},"other":"%s","same":"%s"}`,
+					strings.Repeat(fmt.Sprint(i), 1000), strings.Repeat("x", same))}
+			r, err := recordOf(&d)
+			require.NoError(t, err)
+			records = append(records, r)
+		}
+		p, err := pack(inOrder(records))
+		require.NoError(t, err)
+		dec, err := decoder()
+		require.NoError(t, err)
+		lines, err := dec.DecodeAll(p.segment, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, bytes.Count(lines, []byte(`"patch":true`)), "%d bytes are the same:\n%s", same, lines)
+	}
+}
+
 // The names of segments say what is in them.
 func TestSegmentNames(t *testing.T) {
 	at := time.Date(2026, 11, 26, 12, 50, 0, 0, time.UTC)
