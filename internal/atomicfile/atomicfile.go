@@ -6,12 +6,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 )
 
 // Write replaces a file, or makes it; its folder has to be there. With an error the file is as it was. It may be called
-// by several processes at once: the last one wins.
+// by several processes at once: the last one wins. What killed processes left of earlier writes is removed.
 func Write(name string, data []byte, mode fs.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
+	dir, prefix := filepath.Dir(name), ".new-"+filepath.Base(name)+"-"
+	removeStale(dir, prefix)
+	f, err := os.CreateTemp(dir, prefix+"*")
 	if err != nil {
 		return err
 	}
@@ -25,4 +29,23 @@ func Write(name string, data []byte, mode fs.FileMode) (err error) {
 		return err
 	}
 	return os.Rename(f.Name(), name)
+}
+
+// stale is the age of a temporary file that no process writes any more.
+const stale = time.Hour
+
+// removeStale removes stale temporary files. One that cannot be removed stays for the next write.
+func removeStale(dir, prefix string) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return // creating a file there says why
+	}
+	for _, f := range files {
+		if !strings.HasPrefix(f.Name(), prefix) {
+			continue
+		}
+		if info, err := f.Info(); err == nil && time.Since(info.ModTime()) > stale {
+			_ = os.Remove(filepath.Join(dir, f.Name()))
+		}
+	}
 }

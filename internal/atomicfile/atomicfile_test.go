@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -29,4 +30,22 @@ func TestWriteLeavesNothingBehind(t *testing.T) {
 	beside, err := filepath.Glob(filepath.Join(filepath.Dir(dir), ".new-*"))
 	require.NoError(t, err)
 	require.Empty(t, beside)
+}
+
+// What a killed process left goes with the next write of the same file; what another process writes now does not.
+func TestWriteRemovesWhatKilledProcessesLeft(t *testing.T) {
+	dir := t.TempDir()
+	for name, age := range map[string]time.Duration{".new-file-1": 2 * stale, ".new-file-2": stale / 2, ".new-other-1": 2 * stale} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+		at := time.Now().Add(-age)
+		require.NoError(t, os.Chtimes(filepath.Join(dir, name), at, at))
+	}
+	require.NoError(t, Write(filepath.Join(dir, "file"), nil, 0o600))
+	var names []string
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, f := range files {
+		names = append(names, f.Name())
+	}
+	require.Equal(t, []string{".new-file-2", ".new-other-1", "file"}, names)
 }
