@@ -188,22 +188,36 @@ func (r *Reconciler) review(env rollout.EnvironmentWorld, snapshots []rollout.Sn
 // still has a group at work wait for it.
 func (r *Reconciler) group(env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) (groups []*group) {
 	shared, hash := r.shared(env), resync.NewConnectionHash()
+	judge := r.JudgeFor(env)
+	for _, g := range byNamespace(snapshots, func(key groupKey) *group {
+		return &group{groupKey: key, env: env, judge: judge, blind: env.Unrecorded,
+			undivided: r.proposes(env.Environment), inputs: map[rollout.Name]rollout.Inputs{}, report: newReport()}
+	}) {
+		busy := r.running.busy(g.groupKey)
+		for _, s := range g.snapshots {
+			r.running.noteKey(resync.KeyOf(&s), g.groupKey)
+			g.inputs[s.Deployment] = resync.InputsOf(&s, *shared, hash)
+			if busy {
+				r.resync.Wait(resync.KeyOf(&s), r.Now())
+			}
+		}
+		if !busy {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+// byNamespace divides snapshots by the Temporal namespaces that they are read from.
+func byNamespace(snapshots []rollout.Snapshot, in func(groupKey) *group) (groups []*group) {
+	hash := resync.NewConnectionHash()
 	for _, s := range snapshots {
 		key := keyOfGroup(s, hash)
-		r.running.noteKey(resync.KeyOf(&s), key)
-		if r.running.busy(key) {
-			r.resync.Wait(resync.KeyOf(&s), r.Now())
-			continue
-		}
 		at := slices.IndexFunc(groups, func(g *group) bool { return g.groupKey == key })
 		if at < 0 {
-			at, groups = len(groups), append(groups,
-				&group{groupKey: key, env: env, judge: r.JudgeFor(env), blind: env.Unrecorded,
-					undivided: r.proposes(env.Environment), inputs: map[rollout.Name]rollout.Inputs{},
-					report: newReport()})
+			at, groups = len(groups), append(groups, in(key))
 		}
 		groups[at].snapshots = append(groups[at].snapshots, s)
-		groups[at].inputs[s.Deployment] = resync.InputsOf(&s, *shared, hash)
 	}
 	return groups
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -67,10 +68,14 @@ func (p *Planner) Observe(ctx context.Context) (rollout.World, error) {
 		return rollout.World{}, err
 	}
 	world.Environments = slices.Clone(world.Environments)
+	groups := p.each(ctx, world, func(g *group) { g.snapshots, _ = p.measure(ctx, p.observeIn(ctx, g)) })
 	for i := range world.Environments {
-		env := &world.Environments[i]
-		seen := p.observeIn(ctx, p.whole(ctx, *env))
-		env.Deployments, _ = p.measure(ctx, seen)
+		var seen []rollout.Snapshot
+		for _, g := range groups[i] {
+			seen = append(seen, g.snapshots...)
+		}
+		slices.SortFunc(seen, func(a, b rollout.Snapshot) int { return a.Deployment.Compare(b.Deployment) })
+		world.Environments[i].Deployments = seen
 	}
 	return world, ctx.Err()
 }
@@ -81,22 +86,40 @@ func (p *Planner) Plan(ctx context.Context) (rollout.World, [][]*rollout.Decisio
 	if err != nil {
 		return rollout.World{}, nil, err
 	}
+	groups := p.each(ctx, world, func(g *group) {
+		g.decisions = p.decide(ctx, g, func(decisions []*rollout.Decision) []*rollout.Decision { return decisions })
+	})
 	out := make([][]*rollout.Decision, len(world.Environments))
 	for i, env := range world.Environments {
-		out[i] = p.decide(ctx, p.whole(ctx, env), func(decisions []*rollout.Decision) []*rollout.Decision {
-			return decisions
-		})
+		for _, g := range groups[i] {
+			out[i] = append(out[i], g.decisions...)
+		}
+		if out[i] = inOrder(out[i]); len(groups[i]) > 1 { // each let one rollout start
+			out[i] = Admit(ctx, p.JudgeFor(env), out[i])
+		}
 	}
 	return world, out, ctx.Err()
 }
 
-// whole is all of an environment as one group. It has no policies where the planner has none, and only observes.
-func (p *Planner) whole(ctx context.Context, env rollout.EnvironmentWorld) *group {
-	g := &group{env: env, snapshots: p.withOrigins(ctx, env, env.Deployments)}
-	if p.JudgeFor != nil {
-		g.judge = p.JudgeFor(env)
+// each does something with all groups of a world, beside each other, and gives the groups by environment. They have no
+// policies where the planner has none.
+func (p *Planner) each(ctx context.Context, world rollout.World, do func(*group)) [][]*group {
+	out := make([][]*group, len(world.Environments))
+	var all sync.WaitGroup
+	for i, env := range world.Environments {
+		var judge Judge
+		if p.JudgeFor != nil {
+			judge = p.JudgeFor(env)
+		}
+		out[i] = byNamespace(p.withOrigins(ctx, env, env.Deployments), func(key groupKey) *group {
+			return &group{groupKey: key, env: env, judge: judge}
+		})
+		for _, g := range out[i] {
+			all.Go(func() { do(g) })
+		}
 	}
-	return g
+	all.Wait()
+	return out
 }
 
 // observeIn observes a group's worker deployments, with what history and the cluster say of them.
