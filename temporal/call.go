@@ -45,6 +45,7 @@ func read[Req, Resp any](ctx context.Context, r reading, method rpc[Req, Resp], 
 	start, pauses := time.Now(), retry.Pauses(busyPause, longestBusyPause)
 	for try := 1; ; {
 		if err := r.limits.acquire(ctx, r.kind); err != nil {
+			r.refused.Store(true)
 			var none Resp
 			return none, err
 		}

@@ -38,7 +38,9 @@ func (p *Pool) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollou
 		log: p.cfg.Log.With("deployment", ask.Deployment.String(), "temporalNamespace", ask.TemporalNamespace),
 	}
 	if err := o.describe(ctx); err != nil {
-		return failed(err)
+		out := failed(err)
+		out.CutShort = s.refused.Load()
+		return out
 	}
 	o.readVersion(ctx)
 	o.readNamespace(ctx)
@@ -51,6 +53,7 @@ func (p *Pool) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollou
 	o.countStuck(ctx)
 	o.readGates(ctx)
 	o.readMissing(ctx)
+	o.obs.CutShort = s.refused.Load()
 	return o.obs
 }
 

@@ -132,6 +132,8 @@ type session struct {
 	conn      *connection
 	limits    *limiter
 	namespace string
+	// refused says that a call was not made, since the budget had no room for it.
+	refused atomic.Bool
 }
 
 func (s *session) service() workflowservice.WorkflowServiceClient { return s.conn.service }

@@ -23,7 +23,8 @@ type slotted struct {
 	now   func() time.Time
 	// reads and counts are the slots that it has.
 	reads, counts slot
-	// refused says that it got none, or that the time was over before the answer: the worker deployment had no turn.
+	// refused says that it got none, or that not all was asked since the time or the budget was over: the worker
+	// deployment had no turn.
 	refused bool
 }
 
@@ -44,7 +45,8 @@ func (t *slotted) Observe(ctx context.Context, conn v1alpha1.Connection, ask rol
 		}
 	}
 	o := t.next.Observe(ctx, conn, ask)
-	t.refused = t.refused || ctx.Err() != nil // the group's time is over: something may be missing
+	// Where the group's time is over, something may be missing, too.
+	t.refused = t.refused || o.CutShort || ctx.Err() != nil
 	return o
 }
 

@@ -156,4 +156,17 @@ func TestLookThatWasCutOffCountsAsNoTurn(t *testing.T) {
 	look := &slotted{next: cutOff{}, now: time.Now}
 	require.Nil(t, look.Observe(ctx, v1alpha1.Connection{}, rollout.Ask{}).Problem)
 	require.True(t, look.refused)
+
+	for _, cut := range []bool{false, true} {
+		look = &slotted{next: answers{CutShort: cut}, now: time.Now}
+		look.Observe(t.Context(), v1alpha1.Connection{}, rollout.Ask{})
+		require.Equal(t, cut, look.refused)
+	}
+}
+
+// answers is an Observer that always says the same.
+type answers rollout.Observation
+
+func (a answers) Observe(context.Context, v1alpha1.Connection, rollout.Ask) rollout.Observation {
+	return rollout.Observation(a)
 }

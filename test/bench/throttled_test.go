@@ -137,7 +137,7 @@ func (m *throttled) begin(ctx context.Context, namespace string) (*callBudget, e
 func (m *throttled) call(ctx context.Context, of *rate.Limiter, takes time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, callPatience/m.pace)
 	defer cancel()
-	if err := of.Wait(waiting); err != nil {
+	if err := of.Wait(waiting); err != nil { // at once, where the time would not be enough
 		return errors.New("the budget is used up")
 	}
 	return retry.Sleep(ctx, takes/m.pace)
@@ -155,10 +155,12 @@ func (m *throttled) Observe(ctx context.Context, conn v1alpha1.Connection, ask r
 		}
 	}
 	if err != nil {
-		return rollout.Observation{At: o.At, Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Message: err.Error()}}
+		return rollout.Observation{At: o.At, CutShort: true, Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Message: err.Error()}}
 	}
 	if ask.Counts() {
-		m.addCounts(&o, ask, m.countAll(ctx, b, ask))
+		err := m.countAll(ctx, b, ask)
+		m.addCounts(&o, ask, err)
+		o.CutShort = err != nil
 	}
 	return o
 }

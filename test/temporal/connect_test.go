@@ -278,6 +278,7 @@ func TestBudgetOfVisibilityIsItsOwn(t *testing.T) {
 	require.Contains(t, obs.Unlisted["c"].Reason, "budget for visibility calls")
 	obs = e.observe(rollout.Ask{})
 	require.Nil(t, obs.Problem, "describes have a budget of their own")
+	require.True(t, obs.CutShort)
 	other, err := shared.Namespace(e.Ctx, e.NS.Name()+"-other")
 	require.NoError(t, err)
 	obs = e.pool.Observe(e.Ctx, e.connection(), rollout.Ask{Deployment: name, TemporalNamespace: other.Name(), OpenPinned: []string{"a"}})
