@@ -242,8 +242,8 @@ func (f fetched) same(o fetched) bool {
 		maps.EqualFunc(f.failed, o.failed, func(a, b failedFetch) bool { return a.last.Commit == b.last.Commit })
 }
 
-// fetchOutput adds the tip of an environment's output branch; a branch that does not exist yet has a zero tip. What is
-// wrong with that branch alone is no error.
+// fetchOutput adds the tip of an environment's output branch; a branch that does not exist yet has a zero tip. It gives
+// no error where only that branch cannot be fetched.
 func (r *Repository) fetchOutput(ctx context.Context, env v1alpha1.Environment, to, before fetched) error {
 	branch := r.outputBranch(env)
 	_, known := to.tips[branch]

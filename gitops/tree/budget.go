@@ -13,8 +13,8 @@ const (
 	MaxPath    = 4096 // bytes
 )
 
-// Error says that a tree is larger than any that is meant, or has a folder that can never be read, or that the tree of
-// a branch cannot be read.
+// Error says that a tree is larger than any that is meant, or has a folder that can never be read. It is also what a
+// branch ends with that cannot be fetched.
 type Error struct {
 	// Path is where it was noticed.
 	Path string

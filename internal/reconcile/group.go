@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -134,6 +135,15 @@ func (g *group) isDone() bool {
 	default:
 		return false
 	}
+}
+
+// unanswered reports whether a group could read nothing of its Temporal namespace. It may have ended soon all the same,
+// since a circuit breaker opened.
+func (g *group) unanswered() bool {
+	return len(g.decisions) > 0 && !slices.ContainsFunc(g.decisions, func(d *rollout.Decision) bool {
+		p := d.Snapshot.Observation.Problem
+		return p == nil || p.Busy
+	})
 }
 
 // lowersOnly reports whether a group was decided without the repository: what it does not lower is decided again.

@@ -49,8 +49,8 @@ func (n namespaces) ideal(of, calls int) time.Duration {
 	return time.Duration(of*calls) * time.Second / countsPerSecond / n.pace
 }
 
-// mostCalls is how many calls count what one look asks for at most: of each of two versions what was closed, and two
-// kinds of stuck workflows.
+// mostCalls is how many calls count what one look asks for, at most. They count what was closed of each of two
+// versions, and two kinds of stuck workflows.
 const mostCalls = 4
 
 // interval is the default of --interval.
