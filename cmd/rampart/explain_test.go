@@ -55,7 +55,7 @@ func writeAt(t *testing.T, name, text string) {
 // recorded is the decision as the bot records it.
 func recorded(t *testing.T, d *rollout.Decision) auditlog.Decision {
 	t.Helper()
-	document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
+	document, err := policy.NewDocument(plan.Look(d.Snapshot).JudgedBy(), d.Proposal)
 	require.NoError(t, err)
 	input, err := json.Marshal(document)
 	require.NoError(t, err)

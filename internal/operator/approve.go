@@ -34,7 +34,7 @@ func Approve(s rollout.Snapshot, p Person, which Which) (Change, error) {
 		return Change{Record: rec, Did: "approve: " + w.what(), Notes: notes}, nil
 	}
 	if s.ByOther {
-		if commit := plan.Asking(s, fmt.Sprintf("%s <%s>", p.Name, p.Email)); commit != "" {
+		if commit := plan.Look(s).Asking(fmt.Sprintf("%s <%s>", p.Name, p.Email)); commit != "" {
 			return Change{}, fmt.Errorf("%s asked for this, in commit %.10s: in environment %s somebody else has to "+
 				"approve it, so this would not count",
 				p.Name, commit, s.Environment.Name)

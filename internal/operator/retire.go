@@ -112,7 +112,7 @@ func RetireVersion(s rollout.Snapshot, p Person, build string) (Change, error) {
 	out := Change{Record: rec, Did: fmt.Sprintf("retire: %s is scaled down and removed without delay, once it has "+
 		"drained and is no longer needed", build),
 		Notes: []string{"traffic cannot be taken back to it at once any more"}}
-	if why := plan.WhyNothingGoes(s); why != "" {
+	if why := plan.Look(s).WhyNothingGoes(); why != "" {
 		out.Notes = append(out.Notes, "it does not go yet: "+why)
 	}
 	return out, nil

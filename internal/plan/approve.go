@@ -26,7 +26,7 @@ func proposed(p v1alpha1.RecordedProposal, decided v1alpha1.DesiredRouting) v1al
 }
 
 // approval says who approved the proposal, and why; both are "" if there is no approval, or if it does not count.
-func (v *view) approval() (by, reason string) {
+func (v *View) approval() (by, reason string) {
 	switch p := v.rec.Proposal; {
 	case p == nil || p.Withdrawn && v.edit != editMerged, v.vet() != vetCounts:
 		return "", ""
@@ -40,13 +40,13 @@ func (v *view) approval() (by, reason string) {
 	return "", ""
 }
 
-func (v *view) approved() bool {
+func (v *View) approved() bool {
 	by, _ := v.approval()
 	return by != ""
 }
 
 // approves reports whether a person approved an action: this one, or the whole rollout that it belongs to.
-func (v *view) approves(a rollout.Action) bool {
+func (v *View) approves(a rollout.Action) bool {
 	if !a.IsRaise() || !v.isTarget(a.BuildID) {
 		return false
 	}
@@ -58,7 +58,7 @@ func (v *view) approves(a rollout.Action) bool {
 
 // committed reports whether a raise is written down as decided, and was not carried out: the bot died in between, or
 // Temporal refused.
-func (v *view) committed(a rollout.Action) bool {
+func (v *View) committed(a rollout.Action) bool {
 	rec, was := v.rec, v.rec.Target
 	if !v.unmoved() || rec.Decided == nil || was == nil || v.edit == editOpen || v.edit == editMerged || v.newSpec() ||
 		was.Attempt != v.target.Attempt {
@@ -69,7 +69,7 @@ func (v *view) committed(a rollout.Action) bool {
 }
 
 // rolloutApproved is the approval of the whole rollout, if one approval covers that; nil: there is none.
-func (v *view) rolloutApproved() *v1alpha1.Asked {
+func (v *View) rolloutApproved() *v1alpha1.Asked {
 	was := v.rec.Target
 	if was == nil || v.target == nil || v.s.Environment.Approval.Scope != v1alpha1.ScopeRollout ||
 		was.Attempt != v.target.Attempt || v.newSpec() || was.ApprovedSteps != v.timetable() {
@@ -79,7 +79,7 @@ func (v *view) rolloutApproved() *v1alpha1.Asked {
 }
 
 // timetable is how the spec's rollout goes, in short: its steps, and a digest of what each of them is judged by.
-func (v *view) timetable() string {
+func (v *View) timetable() string {
 	if v.spec == nil {
 		return ""
 	}
@@ -94,7 +94,7 @@ func (v *view) timetable() string {
 }
 
 // proposes reports whether the recorded proposal is an action.
-func (v *view) proposes(a rollout.Action) bool {
+func (v *View) proposes(a rollout.Action) bool {
 	p := v.rec.Proposal
 	return p != nil && a.IsRaise() && p.Kind == proposalKind(a) && v.isTarget(a.BuildID) && p.BuildID == a.BuildID &&
 		p.TemplateHash == v.target.TemplateHash &&
@@ -109,7 +109,7 @@ func proposalKind(a rollout.Action) v1alpha1.ProposalKind {
 }
 
 // review is what became of the recorded proposal where people review it; nil: not known.
-func (v *view) review() *rollout.Review {
+func (v *View) review() *rollout.Review {
 	if p := v.rec.Proposal; p != nil && v.s.Review.About(rollout.ReviewedRaise(*p)) {
 		return v.s.Review
 	}
@@ -117,7 +117,7 @@ func (v *view) review() *rollout.Review {
 }
 
 // rejection is the hold that a person set by closing the proposal; nil: there is no such hold.
-func (v *view) rejection() *v1alpha1.Hold {
+func (v *View) rejection() *v1alpha1.Hold {
 	p, r := v.rec.Proposal, v.review()
 	if r == nil || !r.Rejected || p.Withdrawn || v.claimed() || v.target == nil || p.BuildID != v.target.BuildID ||
 		p.TemplateHash != v.target.TemplateHash {

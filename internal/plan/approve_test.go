@@ -429,7 +429,7 @@ func TestOneApprovalIsForWhatItIsJudgedBy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := decide(t, of(candidate(), once, judged, suggests(0, 10), edits("v1", "v2", 10)), allowed)
-			steps := newView(&rollout.Snapshot{Spec: of(candidate(), once, judged).Spec}).timetable()
+			steps := Look(rollout.Snapshot{Spec: of(candidate(), once, judged).Spec}).timetable()
 			require.Contains(t, steps, twoSteps+" judged by ")
 			if asked.Record.Target.Approved != nil { // else its gate comes first
 				require.Equal(t, steps, asked.Record.Target.ApprovedSteps)

@@ -26,13 +26,13 @@ const (
 )
 
 // claimed reports whether the record has an approval of what it proposes, no matter who gave it.
-func (v *view) claimed() bool {
+func (v *View) claimed() bool {
 	p := v.rec.Proposal
 	return p != nil && !p.Withdrawn && (v.edit == editMerged || p.Approved != nil)
 }
 
 // vet says whether an approval counts.
-func (v *view) vet() vetting {
+func (v *View) vet() vetting {
 	if !v.s.ByOther || !v.claimed() {
 		return vetCounts
 	}
@@ -45,10 +45,10 @@ func (v *view) vet() vetting {
 	return vetRefused
 }
 
-func (v *view) routingBlob() string { return v.s.Record.Files[layout.Routing].Hash }
+func (v *View) routingBlob() string { return v.s.Record.Files[layout.Routing].Hash }
 
 // approverAsk asks who approved; nil: it does not ask.
-func (v *view) approverAsk() *rollout.ApproverAsk {
+func (v *View) approverAsk() *rollout.ApproverAsk {
 	if v.vet() != vetPending || v.s.Git.Commit == "" || v.routingBlob() == "" {
 		return nil
 	}
@@ -72,7 +72,7 @@ func HasApproval(rec v1alpha1.RoutingSpec, ask rollout.ApproverAsk) bool {
 }
 
 // recordedAskedIn are those of the target that the record has.
-func (v *view) recordedAskedIn() []v1alpha1.AskingCommit {
+func (v *View) recordedAskedIn() []v1alpha1.AskingCommit {
 	if was := v.rec.Target; was != nil && v.target != nil && !v.newSpec() {
 		return was.AskedIn
 	}
@@ -81,7 +81,7 @@ func (v *view) recordedAskedIn() []v1alpha1.AskingCommit {
 
 // askedIn are the commits by which people asked for the target, the oldest first. They gave the spec what it has since
 // it asks for the target; the commit that gave it what it has now is among them.
-func (v *view) askedIn() []v1alpha1.AskingCommit {
+func (v *View) askedIn() []v1alpha1.AskingCommit {
 	all, git := slices.Clone(v.recordedAskedIn()), v.s.Git
 	same := func(c v1alpha1.AskingCommit) bool { return c.Author == git.Author && c.Committer == git.Committer }
 	if !v.s.ByOther || git.Commit == "" || len(all) >= maxAskedIn || slices.ContainsFunc(all, same) {
@@ -90,10 +90,10 @@ func (v *view) askedIn() []v1alpha1.AskingCommit {
 	return append(all, v1alpha1.AskingCommit{Commit: git.Commit, Author: git.Author, Committer: git.Committer})
 }
 
-// Asking reports in which commit a person asked for what a snapshot's record proposes, as far as names and e-mail
-// addresses tell; "": in none.
-func Asking(s rollout.Snapshot, person string) string {
-	for _, c := range newView(&s).askedIn() {
+// Asking reports in which commit a person asked for what the record proposes, as far as names and e-mail addresses
+// tell; "": in none.
+func (v *View) Asking(person string) string {
+	for _, c := range v.askedIn() {
 		if rollout.SamePerson(person, c.Author) || rollout.SamePerson(person, c.Committer) {
 			return c.Commit
 		}

@@ -167,13 +167,13 @@ func TestAskedIn(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &s.Record.Routing.Spec))
 	s.Record.Routing.Spec.Target.AskedIn = nil
 	require.Nil(t, decide(t, s, allowed).Record.Target.AskedIn, "nothing else changes")
-	require.Equal(t, "ada1", Asking(s, "Ada L <ADA@example.com>"))
-	require.Equal(t, "ada1", Asking(s, "ada <other@example.com>"))
-	require.Empty(t, Asking(s, "Grace <grace@example.com>"))
+	require.Equal(t, "ada1", Look(s).Asking("Ada L <ADA@example.com>"))
+	require.Equal(t, "ada1", Look(s).Asking("ada <other@example.com>"))
+	require.Empty(t, Look(s).Asking("Grace <grace@example.com>"))
 	s.Git.Author = ""
-	require.Equal(t, "ada1", Asking(s, "ada <other@example.com>"), "the committer asked, too")
+	require.Equal(t, "ada1", Look(s).Asking("ada <other@example.com>"), "the committer asked, too")
 	s.Git.Author, s.Git.Committer = adasCommit.Author, ""
-	require.Equal(t, "ada1", Asking(s, "ada <other@example.com>"))
+	require.Equal(t, "ada1", Look(s).Asking("ada <other@example.com>"))
 }
 
 // The approval that is asked about is found by what it says in the record.

@@ -9,10 +9,9 @@ import (
 
 // Ask says what more to read of Temporal, given a snapshot whose observation holds what one describe gives. It asks
 // only for what a row will look at: counts are dear.
-func Ask(s rollout.Snapshot) rollout.Ask {
-	v := newView(&s)
-	a := rollout.Ask{Deployment: s.Deployment, TemporalNamespace: TemporalNamespace(s),
-		NamespaceID: v.rec.TemporalNamespaceID == "", Second: s.FirstRead != nil}
+func (v *View) Ask() rollout.Ask {
+	a := rollout.Ask{Deployment: v.s.Deployment, TemporalNamespace: TemporalNamespace(*v.s),
+		NamespaceID: v.rec.TemporalNamespaceID == "", Second: v.s.FirstRead != nil}
 	if !v.readable() || v.foreign() {
 		return a
 	}
@@ -63,7 +62,7 @@ func Ask(s rollout.Snapshot) rollout.Ask {
 
 // askJudged asks for what the version with new traffic is judged by; before it has any, for the problems that there are
 // already.
-func (v *view) askJudged(a *rollout.Ask, moving bool) {
+func (v *View) askJudged(a *rollout.Ask, moving bool) {
 	j := v.judged()
 	switch {
 	case j != nil:
@@ -87,7 +86,7 @@ func add(to *[]string, ids ...string) {
 }
 
 // mayGo reports whether the next stage of a version's sunset could be due by what is known without counting.
-func (v *view) mayGo(r *v1alpha1.RecordedVersion) bool {
+func (v *View) mayGo(r *v1alpha1.RecordedVersion) bool {
 	if v.spec == nil || v.unusable != nil || v.target == nil && v.retire == nil ||
 		v.target != nil && r.BuildID == v.target.BuildID || v.needed(r) != "" || !v.idle(v.obs, r) {
 		return false

@@ -14,7 +14,7 @@ import (
 const ByMark = "an interrupted rollback"
 
 // bar finds what keeps a build from being raised: a recorded bar, or the mark that an interrupted rollback left.
-func (v *view) bar(buildID, templateHash string) *v1alpha1.Bar {
+func (v *View) bar(buildID, templateHash string) *v1alpha1.Bar {
 	if b := v.recordedBar(buildID, templateHash); b != nil {
 		return b
 	}
@@ -26,21 +26,21 @@ func (v *view) bar(buildID, templateHash string) *v1alpha1.Bar {
 		At: v1alpha1.NewTime(v.now)}
 }
 
-func (v *view) recordedBar(buildID, templateHash string) *v1alpha1.Bar {
+func (v *View) recordedBar(buildID, templateHash string) *v1alpha1.Bar {
 	return find(v.rec.Bars, func(b *v1alpha1.Bar) bool {
 		return b.BuildID == buildID && b.TemplateHash == templateHash
 	})
 }
 
 // templateHash is that of a version whose files are in Git, "" of others.
-func (v *view) templateHash(buildID string) string {
+func (v *View) templateHash(buildID string) string {
 	if r := v.recorded(buildID); r != nil {
 		return r.TemplateHash
 	}
 	return ""
 }
 
-func (v *view) targetBar() *v1alpha1.Bar {
+func (v *View) targetBar() *v1alpha1.Bar {
 	if v.target == nil {
 		return nil
 	}
@@ -48,27 +48,27 @@ func (v *view) targetBar() *v1alpha1.Bar {
 }
 
 // turnedBack reports whether the target is current although it is barred.
-func (v *view) turnedBack() bool {
+func (v *View) turnedBack() bool {
 	return v.target != nil && v.target.BuildID == v.actual.Current && v.targetBar() != nil
 }
 
 // promotedSince reports whether the current version was promoted after another build was barred: it is not where that
 // one's traffic went.
-func (v *view) promotedSince(b *v1alpha1.Bar) bool {
+func (v *View) promotedSince(b *v1alpha1.Bar) bool {
 	n := len(v.promotions)
 	return v.promotedAfter() != "" && v.promotions[n-1].At.After(b.At.Time)
 }
 
 // retried reports whether a person took away the bar against the target: it is tried anew, from its first gate and
 // step.
-func (v *view) retried(t *rollout.Target) bool {
+func (v *View) retried(t *rollout.Target) bool {
 	r := v.recorded(t.BuildID)
 	return r != nil && r.TurnedBack > 0 && r.TurnedBack >= v.rec.Target.Attempt &&
 		v.recordedBar(t.BuildID, t.TemplateHash) == nil
 }
 
 // attempt is how often a build was the target.
-func (v *view) attempt(buildID string) int {
+func (v *View) attempt(buildID string) int {
 	if v.target != nil && v.target.BuildID == buildID {
 		return v.target.Attempt
 	}
@@ -83,7 +83,7 @@ func markText(attempt int, reason string) string { return fmt.Sprintf("%d %s", a
 
 // mark reads the mark that a rollback left in Temporal. It is there for a rollback that Git does not know of: one of an
 // earlier attempt, or one that was written down already, says nothing, so that a bar can be taken away in Git alone.
-func (v *view) mark(buildID string) (reason string, ok bool) {
+func (v *View) mark(buildID string) (reason string, ok bool) {
 	o := v.obs.Version(buildID)
 	if o == nil || o.TurnedBack == "" {
 		return "", false

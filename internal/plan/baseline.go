@@ -11,7 +11,7 @@ import (
 // workflows are counted before the first raise: the baseline. An unknown baseline is not 0.
 
 // stuckBefore is how many workflows had reported problems before a version got traffic; nil: not known.
-func (v *view) stuckBefore(buildID string) *int64 {
+func (v *View) stuckBefore(buildID string) *int64 {
 	was := v.rec.Target
 	if was == nil || was.BuildID != buildID {
 		return nil
@@ -25,7 +25,7 @@ func (v *view) stuckBefore(buildID string) *int64 {
 // baseline waits for the count of workflows with reported problems, by which the target is judged once it has traffic.
 // Under Manual it is needed only where the bot raises, which an edit of routing.yaml asks for. A first version, which
 // takes traffic from no other worker, is never judged: it does not wait.
-func baseline(v *view) (outcome, bool) {
+func baseline(v *View) (outcome, bool) {
 	problems := v.obs.Stuck.Problems
 	switch {
 	case v.targetShare() > 0: // also where it is current: "reset-ramp" comes before and takes back what others have

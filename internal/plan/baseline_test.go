@@ -49,7 +49,7 @@ func TestUnknownBaselineIsNotZero(t *testing.T) {
 		})), rollout.StuckJudgement{Candidate: 3, Workflow: "first", Unresolved: 2, NoBaseline: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := Propose(of(ramps, c.given))
+			p := Look(of(ramps, c.given)).Propose()
 			require.Equal(t, c.want, p.Canary.Stuck)
 			if c.want.Unresolved > 0 {
 				require.Equal(t, "evidence", p.Row)
@@ -59,7 +59,7 @@ func TestUnknownBaselineIsNotZero(t *testing.T) {
 			}
 		})
 	}
-	said := Propose(of(ramps, problems(2, 2))).State.Message
+	said := Look(of(ramps, problems(2, 2))).Propose().State.Message
 	require.Contains(t, said, "how many there were before "+id("v2")+" got traffic is not known")
 	require.Contains(t, said, "rampart retry payments/checkout")
 }
@@ -70,7 +70,7 @@ func TestBaselineBeforeAnyRaise(t *testing.T) {
 		for beside, from := range map[string]change{"a current version": all(), "unversioned workers": all(noCurrent, unversionedWorkers)} {
 			t.Run(fmt.Sprintf("%s, beside %s", kind, beside), func(t *testing.T) {
 				given := all(candidate(), strategy(kind), from)
-				require.Equal(t, &rollout.StuckAsk{Candidate: id("v2")}, Ask(of(given)).Stuck)
+				require.Equal(t, &rollout.StuckAsk{Candidate: id("v2")}, Look(of(given)).Ask().Stuck)
 
 				waits := decide(t, of(given, uncounted(false)), allowed)
 				require.Nil(t, waits.Raise)
@@ -105,7 +105,7 @@ func unversionedWorkers(g *given) { g.listed("v2").Queues[0].Unversioned = rollo
 // wait for a count.
 func TestFirstVersionNeedsNoBaseline(t *testing.T) {
 	given := all(candidate(), noCurrent, uncounted(false))
-	require.NotNil(t, Ask(of(given)).Stuck)
+	require.NotNil(t, Look(of(given)).Ask().Stuck)
 	require.NotNil(t, decide(t, of(given), allowed).Raise)
 }
 
@@ -120,7 +120,7 @@ func TestRampAtZeroNeedsABaseline(t *testing.T) {
 
 func TestBaselineUnderManual(t *testing.T) {
 	given := all(candidate(), strategy(v1alpha1.Manual), uncounted(false))
-	require.Equal(t, "manual", Propose(of(given)).Row, "a person moves traffic")
+	require.Equal(t, "manual", Look(of(given)).Propose().Row, "a person moves traffic")
 	edited := decide(t, of(given, edits("v2", "", 0)), allowed)
 	require.Equal(t, "baseline", edited.Row)
 	require.Nil(t, edited.Raise)

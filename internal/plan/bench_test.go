@@ -11,8 +11,8 @@ func BenchmarkDecide(b *testing.B) {
 	s := of(rampsAt(10, time.Hour))
 	b.ReportAllocs()
 	for b.Loop() {
-		Ask(s)
-		p := Propose(s)
-		Never(s, Resolve(s, p, allowed(p)))
+		Look(s).Ask()
+		p := Look(s).Propose()
+		Never(s, Look(s).Resolve(p, allowed(p)))
 	}
 }

@@ -64,7 +64,7 @@ func besideCases() []otherCase {
 // TestDeleteAlone: nothing is deleted that runs, whichever rows come before.
 func TestDeleteAlone(t *testing.T) {
 	s := of(promoted(100*time.Hour), drained("v1", 90*time.Hour), noPollers("v1"))
-	v := newView(&s)
+	v := Look(s)
 	_, fits := deleteRecord(v, v.recorded(id("v1")))
 	require.False(t, fits)
 }

@@ -80,8 +80,8 @@ func TestBackAfterAHandPromotion(t *testing.T) {
 		for name, back := range map[string]func(*world){
 			"command": func(w *world) {
 				s := w.look()
-				s.Observation = w.server.observe(AskTakeBack(s, adasWish))
-				taken, err := DecideTakeBack(s, adasWish)
+				s.Observation = w.server.observe(Look(s).AskTakeBack(adasWish))
+				taken, err := Look(s).DecideTakeBack(adasWish)
 				require.NoError(t, err)
 				require.NoError(t, w.server.call(*taken.Plan.Lower, true, false))
 				w.edit(func(r *v1alpha1.RoutingSpec) { *r = taken.Record(*r) })

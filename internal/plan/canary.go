@@ -12,7 +12,7 @@ import (
 
 // analysisOf are the settings of the spec, or the defaults. asked says that the spec has any: only then a rollout waits
 // for samples.
-func (v *view) analysisOf() (settings v1alpha1.Analysis, asked bool) {
+func (v *View) analysisOf() (settings v1alpha1.Analysis, asked bool) {
 	if v.spec != nil && v.spec.Spec.Rollout.Analysis != nil {
 		return *v.spec.Spec.Rollout.Analysis, true
 	}
@@ -39,7 +39,7 @@ func (j *judged) asks() []rollout.ClosedAsk {
 	return []rollout.ClosedAsk{j.candidate, {BuildID: j.before, Since: j.candidate.Since}}
 }
 
-func (v *view) judged() *judged {
+func (v *View) judged() *judged {
 	if v.spec == nil || v.target == nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (v *view) judged() *judged {
 }
 
 // promotedAfter is the version that the current one was promoted after, "" if it did not come by a promotion.
-func (v *view) promotedAfter() string {
+func (v *View) promotedAfter() string {
 	n := len(v.promotions)
 	if n < 2 || v.promotions[n-1].BuildID != v.actual.Current || v.promotions[n-2].LeftBy != v1alpha1.LeftByPromotion {
 		return ""
@@ -69,7 +69,7 @@ func (v *view) promotedAfter() string {
 }
 
 // bakeEnd is until when the current version is judged after its promotion; zero: it is not.
-func (v *view) bakeEnd() time.Time {
+func (v *View) bakeEnd() time.Time {
 	settings, _ := v.analysisOf()
 	if settings.Bake.Duration <= 0 || v.promotedAfter() == "" || v.actual.CurrentChangedAt.IsZero() {
 		return time.Time{}
@@ -78,7 +78,7 @@ func (v *view) bakeEnd() time.Time {
 }
 
 // canary judges the version that has new traffic.
-func (v *view) canary() *rollout.Canary {
+func (v *View) canary() *rollout.Canary {
 	j := v.judged()
 	if j == nil || !v.readable() {
 		return nil
@@ -116,7 +116,7 @@ func (v *view) canary() *rollout.Canary {
 }
 
 // counts of a version's closed workflows, if they are of the span that is looked at.
-func (v *view) counts(ask rollout.ClosedAsk) (rollout.ArmCounts, bool) {
+func (v *View) counts(ask rollout.ClosedAsk) (rollout.ArmCounts, bool) {
 	o := v.obs.Version(ask.BuildID)
 	if o == nil || !o.Closed.Known || !o.Closed.Since.Equal(ask.Since) {
 		return rollout.ArmCounts{}, false
@@ -138,7 +138,7 @@ func (v *view) counts(ask rollout.ClosedAsk) (rollout.ArmCounts, bool) {
 	return n, true
 }
 
-func (v *view) uncounted(buildID string) string {
+func (v *View) uncounted(buildID string) string {
 	reason := "they were not asked for"
 	if o := v.obs.Version(buildID); o == nil {
 		reason = "Temporal does not list it"
@@ -151,7 +151,7 @@ func (v *view) uncounted(buildID string) string {
 // stuck weighs counts and samples of stuck workflows, each by itself: what is known of one is not lost with the other.
 // Reported problems count only beyond those of before the ramp: a workflow that never worked is not the candidate's
 // fault. Where it is not known how many there were, none of them is.
-func (v *view) stuck(candidate string) rollout.StuckJudgement {
+func (v *View) stuck(candidate string) rollout.StuckJudgement {
 	s := v.obs.Stuck
 	var out rollout.StuckJudgement
 	add := func(n rollout.Count, sample rollout.Sample, before int64) {
@@ -186,12 +186,12 @@ func (v *view) stuck(candidate string) rollout.StuckJudgement {
 
 // idleUnversioned reports whether a sample shows nothing but workflows that wait for nothing, beside unversioned
 // workers: theirs have no version for all of their lives.
-func (v *view) idleUnversioned(sample rollout.Sample) bool {
+func (v *View) idleUnversioned(sample rollout.Sample) bool {
 	return v.actual.Current == "" && sample.Others > 0 && sample.Candidate == 0 && sample.Unknown == 0
 }
 
 // targetCanary judges the target's ramp; nil: it has none.
-func (v *view) targetCanary() *rollout.Canary {
+func (v *View) targetCanary() *rollout.Canary {
 	if c := v.candidate; c != nil && c.Candidate == v.target.BuildID && c.Phase == rollout.PhaseRamp {
 		return c
 	}
@@ -199,7 +199,7 @@ func (v *view) targetCanary() *rollout.Canary {
 }
 
 // evidenceHeld holds a ramp at its step until what it is judged by is there.
-func evidenceHeld(v *view) (outcome, bool) {
+func evidenceHeld(v *View) (outcome, bool) {
 	c := v.targetCanary()
 	if c == nil {
 		return outcome{}, false
@@ -222,7 +222,7 @@ func evidenceHeld(v *view) (outcome, bool) {
 // missing says which fact is unknown that has to be known before the ramp is raised; "" if all are known. Stuck
 // workflows always hold the ramp while it is unknown whose they are. The rest matters where the spec asks for an
 // analysis.
-func (v *view) missing(c *rollout.Canary) string {
+func (v *View) missing(c *rollout.Canary) string {
 	settings, asked := v.analysisOf()
 	switch {
 	case c.Stuck.Unresolved > 0 && c.Stuck.NoBaseline:
@@ -244,7 +244,7 @@ func (v *view) missing(c *rollout.Canary) string {
 }
 
 // tooFew waits for samples, and then does what the spec says.
-func (v *view) tooFew(c *rollout.Canary, settings v1alpha1.Analysis) (outcome, bool) {
+func (v *View) tooFew(c *rollout.Canary, settings v1alpha1.Analysis) (outcome, bool) {
 	due := v.actual.PercentageChangedAt.Add(settings.MaxWait.Duration)
 	few := fmt.Sprintf("fewer than %d closed workflows of %s", settings.MinSamples, c.Candidate)
 	if !v.now.After(due) {
@@ -262,7 +262,7 @@ func (v *view) tooFew(c *rollout.Canary, settings v1alpha1.Analysis) (outcome, b
 
 // missingMetric names the first metric that cannot be relied on, "" if all can. Its words stay the same while it is
 // away.
-func (v *view) missingMetric(metrics []v1alpha1.Metric) string {
+func (v *View) missingMetric(metrics []v1alpha1.Metric) string {
 	for _, m := range metrics {
 		f, ok := v.s.Facts[m.Name]
 		switch {
@@ -279,7 +279,7 @@ func (v *view) missingMetric(metrics []v1alpha1.Metric) string {
 }
 
 // baking is what there is to say of a target that was promoted and is still judged.
-func baking(v *view) (outcome, bool) {
+func baking(v *View) (outcome, bool) {
 	if v.target.BuildID != v.actual.Current || !v.now.Before(v.bakeEnd()) {
 		return outcome{}, false
 	}

@@ -77,7 +77,7 @@ func TestCanary(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := Propose(of(c.given)).Canary
+			got := Look(of(c.given)).Propose().Canary
 			require.True(t, c.want(got), "%+v", got)
 		})
 	}
@@ -97,10 +97,10 @@ func TestWindowThatNobodyLooksAt(t *testing.T) {
 		for _, given := range []change{c.given, all(c.given, unread)} {
 			s := of(given)
 			judged := c.judged || !s.WindowUnread
-			ask := Ask(s)
+			ask := Look(s).Ask()
 			require.Equal(t, judged, len(ask.Closed) > 0, name)
 			require.Equal(t, judged, ask.Stuck != nil, name)
-			require.Equal(t, judged, Propose(s).Canary != nil, name)
+			require.Equal(t, judged, Look(s).Propose().Canary != nil, name)
 		}
 	}
 }
@@ -128,8 +128,8 @@ func TestStuckBefore(t *testing.T) {
 func TestBakeKeepsTheVersionBefore(t *testing.T) {
 	long := func(a *v1alpha1.Analysis) { a.Bake = lasting(5 * time.Hour) }
 	given := all(promoted(4*time.Hour), analysed(long), drained("v1", 3*time.Hour))
-	require.Empty(t, sayAll(Propose(of(given)).Actions))
-	require.Equal(t, []string{"ScaleDown v1 x0"}, sayAll(Propose(of(promoted(4*time.Hour), drained("v1", 3*time.Hour))).Actions))
+	require.Empty(t, sayAll(Look(of(given)).Propose().Actions))
+	require.Equal(t, []string{"ScaleDown v1 x0"}, sayAll(Look(of(promoted(4*time.Hour), drained("v1", 3*time.Hour))).Propose().Actions))
 	turned := decide(t, of(given), verdictOn(rollout.Continue, effect(rollout.RollbackEffect)))
 	require.Equal(t, []string{"Rollback v1 0->100 Verdict some.rule"}, sayAll(turned.Actions))
 }
@@ -137,7 +137,7 @@ func TestBakeKeepsTheVersionBefore(t *testing.T) {
 // Queries may name the version that the candidate is beside, or came after.
 func TestMetricsNameTheVersionBefore(t *testing.T) {
 	for name, given := range map[string]change{"ramp": rampsAt(10, time.Minute), "bake": promoted(time.Minute)} {
-		ask := Ask(of(all(given, analysed(baked, func(a *v1alpha1.Analysis) { a.Metrics = []v1alpha1.Metric{{Name: "errors"}} }))))
+		ask := Look(of(all(given, analysed(baked, func(a *v1alpha1.Analysis) { a.Metrics = []v1alpha1.Metric{{Name: "errors"}} })))).Ask()
 		require.Equal(t, &rollout.MetricsAsk{Candidate: id("v2"), Current: id("v1"), Metrics: []v1alpha1.Metric{{Name: "errors"}}}, ask.Metrics, name)
 	}
 }

@@ -88,7 +88,7 @@ func TestLastConnectionIsOfItsKind(t *testing.T) {
 		"a record that is older than such names": {all(byCluster, recorded, broken, func(g *given) { g.rec.Connection, g.Connection, g.LastConnection = nil, &renewed, cluster }), cluster},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, c.want, ConnectionOf(of(c.given)))
+			require.Equal(t, c.want, Look(of(c.given)).Connection())
 		})
 	}
 }
@@ -110,7 +110,7 @@ func TestClusterConnectionIsNamed(t *testing.T) {
 		"ClusterConnection temporal changed": of(byCluster, recorded, rotates), "connection payments/temporal changed": of(recorded, rotates),
 	} {
 		var says []string
-		for _, a := range Propose(s).Actions {
+		for _, a := range Look(s).Propose().Actions {
 			if a.Update == rollout.UpdateConnection {
 				says = append(says, a.Reason)
 			}
@@ -143,7 +143,7 @@ func TestNeverAnotherKind(t *testing.T) {
 // inactive one goes.
 func TestCreatedVersion(t *testing.T) {
 	s := of(candidate(), created("v2"))
-	require.Equal(t, rollout.StatusCreated, newView(&s).status(id("v2")))
+	require.Equal(t, rollout.StatusCreated, Look(s).status(id("v2")))
 	p := decide(t, s, allowed)
 	require.Nil(t, p.Raise)
 	require.Equal(t, "Created", p.Status.TargetVersion.Status)
@@ -152,14 +152,14 @@ func TestCreatedVersion(t *testing.T) {
 
 	for age, want := range map[time.Duration][]string{23 * time.Hour: nil, 25 * time.Hour: {"ScaleDown v1 x0"}} {
 		idle := twice(of(inactive(age)))
-		require.Equal(t, want, sayAll(Propose(idle).Actions), "inactive for %s", age)
+		require.Equal(t, want, sayAll(Look(idle).Propose().Actions), "inactive for %s", age)
 		s := twice(of(inactive(age), created("v1")))
-		require.Equal(t, want, sayAll(Propose(s).Actions), "created %s ago", age)
+		require.Equal(t, want, sayAll(Look(s).Propose().Actions), "created %s ago", age)
 		require.Empty(t, oracle.Forbidden(s, decide(t, s, allowed)))
 	}
 
 	s = of(candidate(), created("v2"), func(g *given) { g.listed("v2").FirstActivatedAt = ago(time.Hour) })
-	require.Equal(t, rollout.StatusUnknown, newView(&s).status(id("v2")), "one that had traffic is kept, whatever Temporal calls it")
+	require.Equal(t, rollout.StatusUnknown, Look(s).status(id("v2")), "one that had traffic is kept, whatever Temporal calls it")
 	s = of(rampsAt(10, time.Minute), created("v2"))
-	require.Equal(t, rollout.StatusRamping, newView(&s).status(id("v2")))
+	require.Equal(t, rollout.StatusRamping, Look(s).status(id("v2")))
 }

@@ -17,13 +17,12 @@ import (
 
 // AskNamespace gives the connection whose Temporal namespace has to be asked for its ID before anything is decided, and
 // the namespace; nil where the address of the connection in Git is the one that the record has.
-func AskNamespace(s rollout.Snapshot) (*v1alpha1.Connection, string) {
-	v := newView(&s)
-	c := v.s.Connection
-	if !v.sound() || c == nil || s.Record.Routing == nil {
+func (v *View) AskNamespace() (*v1alpha1.Connection, string) {
+	c, routing := v.s.Connection, v.s.Record.Routing
+	if !v.sound() || c == nil || routing == nil {
 		return nil, ""
 	}
-	rec, namespace := s.Record.Routing.Spec, s.Spec.Spec.WorkerOptions.TemporalNamespace
+	rec, namespace := routing.Spec, v.s.Spec.Spec.WorkerOptions.TemporalNamespace
 	if rec.Connection == nil || sameAddress(c.Spec, rec.Connection.Spec) || rec.TemporalNamespace != namespace {
 		return nil, ""
 	}
@@ -33,31 +32,31 @@ func AskNamespace(s rollout.Snapshot) (*v1alpha1.Connection, string) {
 func sameAddress(a, b v1alpha1.ConnectionSpec) bool { return strings.EqualFold(a.HostPort, b.HostPort) }
 
 // sameServer reports whether a connection leads to the server that the versions are on.
-func (v *view) sameServer(c *v1alpha1.Connection) bool {
+func (v *View) sameServer(c *v1alpha1.Connection) bool {
 	last := v.rec.Connection
 	return c == nil || last == nil || len(v.rec.Versions) == 0 || sameAddress(c.Spec, last.Spec) || v.proven(c)
 }
 
 // proven reports whether the Temporal namespace at a connection's address is known to be the one that the versions are
 // in.
-func (v *view) proven(c *v1alpha1.Connection) bool {
+func (v *View) proven(c *v1alpha1.Connection) bool {
 	there, id := v.s.NamespaceThere, v.namespaceID()
 	return there.About(c, v.rec.TemporalNamespace) && id != "" && there.ID == id
 }
 
 // namespaceID is the ID of the Temporal namespace that the versions are in: the recorded one, or what the server that
 // they are on said.
-func (v *view) namespaceID() string { return cmp.Or(v.rec.TemporalNamespaceID, v.obs.NamespaceID) }
+func (v *View) namespaceID() string { return cmp.Or(v.rec.TemporalNamespaceID, v.obs.NamespaceID) }
 
 // movesServer reports whether the connection in Git leads to another server than the versions are on, and no person
 // retires these.
-func (v *view) movesServer() bool {
+func (v *View) movesServer() bool {
 	return v.retire == nil && v.sound() && !v.away() && !v.sameServer(v.s.Connection)
 }
 
 // anotherServer reports whether a record without versions is known to be about another server than the connection in
 // Git leads to.
-func (v *view) anotherServer() bool {
+func (v *View) anotherServer() bool {
 	c, last, there := v.s.Connection, v.rec.Connection, v.s.NamespaceThere
 	if c == nil || last == nil || sameAddress(c.Spec, last.Spec) || !there.About(c, v.rec.TemporalNamespace) {
 		return false
@@ -66,7 +65,7 @@ func (v *view) anotherServer() bool {
 }
 
 // serverMoved says why a connection that leads to another server cannot be used, and what to do.
-func (v *view) serverMoved() rollout.State {
+func (v *View) serverMoved() rollout.State {
 	c := v.s.Connection
 	return stalled(rollout.InvalidSpec, "%[1]s leads to %[5]s, and %[2]s is at %[3]s: %[4]s. A version stays on its "+
 		"server, or its workflows would lose their workers. "+
@@ -77,7 +76,7 @@ func (v *view) serverMoved() rollout.State {
 }
 
 // notProven says why it is not known that an address leads to the server that the versions are on.
-func (v *view) notProven(c *v1alpha1.Connection) string {
+func (v *View) notProven(c *v1alpha1.Connection) string {
 	there, namespace, address := v.s.NamespaceThere, v.rec.TemporalNamespace, c.Spec.HostPort
 	switch id := v.namespaceID(); {
 	case !there.About(c, namespace):
@@ -94,7 +93,7 @@ func (v *view) notProven(c *v1alpha1.Connection) string {
 
 // proposeConnections lets all versions follow changed credentials, also where a row that fits before keeps the rollout
 // where it is: certificates expire whatever is held.
-func (v *view) proposeConnections(p *rollout.Proposal) {
+func (v *View) proposeConnections(p *rollout.Proposal) {
 	if v.unusable != nil || v.connection == nil {
 		return
 	}

@@ -78,12 +78,12 @@ func TestAnotherServer(t *testing.T) {
 			p = decide(t, s, allowed)
 			require.Empty(t, oracle.Forbidden(s, p))
 			if c.why == "" {
-				require.Equal(t, s.Connection, ConnectionOf(s))
+				require.Equal(t, s.Connection, Look(s).Connection())
 				require.Equal(t, []rollout.WriteOp{rollout.ReconnectVersion, rollout.ReconnectVersion}, ops(p))
 				require.Equal(t, s.Connection.Spec.HostPort, p.Record.Connection.Spec.HostPort)
 				return
 			}
-			require.Equal(t, "temporal:7233", ConnectionOf(s).Spec.HostPort, "Temporal is asked where the versions are")
+			require.Equal(t, "temporal:7233", Look(s).Connection().Spec.HostPort, "Temporal is asked where the versions are")
 			require.Empty(t, p.Versions)
 			require.Equal(t, "temporal:7233", p.Record.Connection.Spec.HostPort)
 			ready := condition(p.Status, v1alpha1.ConditionReady)
@@ -126,9 +126,9 @@ func TestServerMovedForGood(t *testing.T) {
 // TestNamespaceIDRecorded: the ID of the Temporal namespace is written with another change, never by itself.
 func TestNamespaceIDRecorded(t *testing.T) {
 	knows := func(g *given) { g.Observation.NamespaceID = "the-id" }
-	require.True(t, Ask(of(recorded)).NamespaceID)
-	require.False(t, Ask(of(recorded, func(g *given) { g.rec.TemporalNamespaceID = "the-id" })).NamespaceID)
-	require.True(t, Ask(of(recorded, knows)).NamespaceID, "the second read of a cycle takes the place of the first")
+	require.True(t, Look(of(recorded)).Ask().NamespaceID)
+	require.False(t, Look(of(recorded, func(g *given) { g.rec.TemporalNamespaceID = "the-id" })).Ask().NamespaceID)
+	require.True(t, Look(of(recorded, knows)).Ask().NamespaceID, "the second read of a cycle takes the place of the first")
 	s := of(recorded, knows)
 	require.Equal(t, s.Record.Routing.Spec, *decide(t, s, allowed).Record)
 	require.Equal(t, "the-id", decide(t, of(recorded, knows, asks("v2")), allowed).Record.TemporalNamespaceID)
@@ -197,7 +197,7 @@ func TestAskNamespace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := of(recorded, c.given)
-			conn, namespace := AskNamespace(s)
+			conn, namespace := Look(s).AskNamespace()
 			if !c.asks {
 				require.Nil(t, conn)
 				require.Empty(t, namespace)

@@ -9,7 +9,7 @@ import (
 )
 
 // contest says which environments claim the worker deployment, and what a person can do.
-func (v *view) contest() string {
+func (v *View) contest() string {
 	own := v.s.Environment
 	names := make([]string, 0, len(v.s.Rivals))
 	shared := false

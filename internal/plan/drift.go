@@ -13,7 +13,7 @@ import (
 
 // routingDrift compares the routing as it is with the desired one and the basis of the last decision: what is neither
 // was moved by somebody else. Nil: no drift. A routing.yaml that a person edited does not count as drift.
-func (v *view) routingDrift() *rollout.Drift {
+func (v *View) routingDrift() *rollout.Drift {
 	if v.rec.Basis == nil || v.edit == editOpen || v.lost() != "" || v.actual.SameTraffic(v.desired) || v.unmoved() {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (v *view) routingDrift() *rollout.Drift {
 
 // driftRaised are the versions that have more traffic than is desired: but not the one that was current when that was
 // decided and still is, since it only kept what was to go to another one.
-func (v *view) driftRaised() []string {
+func (v *View) driftRaised() []string {
 	return slices.DeleteFunc(v.raised(v.desired, v.actual), func(id string) bool {
 		return id == v.actual.Current && id == v.seenCurrent() && v.rec.Basis != nil && id == v.rec.Basis.Current
 	})
@@ -40,8 +40,7 @@ func (v *view) driftRaised() []string {
 
 // Knows reports whether the routing as observed is one that the record knows: the desired one, the one that the bot
 // decided last, or the one that it decided on.
-func Knows(s rollout.Snapshot) bool {
-	v := newView(&s)
+func (v *View) Knows() bool {
 	if v.rec.Basis == nil { // nothing was decided yet
 		return false
 	}
@@ -59,7 +58,7 @@ func TurnsBack(p rollout.Plan) bool {
 
 // takenBack reports whether lower traffic than desired is what the spec, or a bar, wants by now: one of our own
 // retreats may have been made and not committed, since the bot died or somebody else pushed.
-func (v *view) takenBack() bool {
+func (v *View) takenBack() bool {
 	if v.target == nil {
 		return false
 	}
@@ -70,7 +69,7 @@ func (v *view) takenBack() bool {
 // byHand reports whether traffic is a person's to move, and only versions that the spec asks for got more of it. A
 // version that the spec asked for when the record was written counts too. A move back to an earlier version is held all
 // the same. While a person holds the worker deployment, what is moved waits for the end of the hold.
-func (v *view) byHand() bool {
+func (v *View) byHand() bool {
 	if h := v.hold(); v.target == nil || v.spec.Spec.Rollout.Strategy != v1alpha1.Manual ||
 		h != nil && h.Kind == v1alpha1.HoldManual {
 		return false
@@ -87,7 +86,7 @@ func (v *view) byHand() bool {
 }
 
 // direction says whether traffic went down or up from one routing to another.
-func (v *view) direction(from, to rollout.RoutingConfig) rollout.DriftDirection {
+func (v *View) direction(from, to rollout.RoutingConfig) rollout.DriftDirection {
 	if len(v.raised(from, to)) > 0 {
 		return rollout.DriftHigher
 	}
@@ -96,7 +95,7 @@ func (v *view) direction(from, to rollout.RoutingConfig) rollout.DriftDirection 
 
 // raised are the versions that get more traffic from one routing to another: but not the one that was current, nor one
 // that becomes current again and was so before that one.
-func (v *view) raised(from, to rollout.RoutingConfig) []string {
+func (v *View) raised(from, to rollout.RoutingConfig) []string {
 	var out []string
 	for _, id := range []string{to.Current, to.Ramping} {
 		back := id == to.Current && v.stoodBefore(id, from.Current)
@@ -109,7 +108,7 @@ func (v *view) raised(from, to rollout.RoutingConfig) []string {
 
 // lowering is the action that takes traffic down from what is to another routing. Not every routing can be reached by
 // one that only lowers.
-func (v *view) lowering(to rollout.RoutingConfig, reason string) (rollout.Action, bool) {
+func (v *View) lowering(to rollout.RoutingConfig, reason string) (rollout.Action, bool) {
 	from := v.actual
 	switch {
 	case to.Current != from.Current:
@@ -124,7 +123,7 @@ func (v *view) lowering(to rollout.RoutingConfig, reason string) (rollout.Action
 }
 
 // wantedBack is the version that traffic has to go back to, "" for none: its workers have to be there first.
-func (v *view) wantedBack() string {
+func (v *View) wantedBack() string {
 	switch {
 	case v.target == nil:
 	case v.turnedBack():
@@ -143,7 +142,7 @@ func (v *view) wantedBack() string {
 
 // revertTo is the routing that a drift is reverted to: the desired one, or what that was decided on, if it never came
 // to be. A ramp that is gone is not made again.
-func (v *view) revertTo() rollout.RoutingConfig {
+func (v *View) revertTo() rollout.RoutingConfig {
 	to := v.desired
 	if to.Current != "" && lastPromotion(v.promotions, to.Current) < 0 {
 		return rollout.RoutingConfig{Current: v.rec.Basis.Current}
@@ -166,7 +165,7 @@ func describe(c rollout.RoutingConfig) string {
 func orUnversioned(id string) string { return cmp.Or(id, "unversioned") }
 
 // manifestDrift lists the files of versions that are not what the bot wrote: changed or missing.
-func (v *view) manifestDrift(r *v1alpha1.RecordedVersion) []rollout.Drift {
+func (v *View) manifestDrift(r *v1alpha1.RecordedVersion) []rollout.Drift {
 	var out []rollout.Drift
 	for _, name := range sortedKeys(r.Files) {
 		path := layout.VersionFile(r.BuildID, name)

@@ -18,7 +18,7 @@ func TestKnows(t *testing.T) {
 	decided := ramp(10)
 	record := &v1alpha1.Routing{Spec: v1alpha1.RoutingSpec{Desired: ramp(5), Decided: &decided, Basis: &v1alpha1.RoutingBasis{Current: "v1"}}}
 	known := func(r *v1alpha1.Routing, actual rollout.RoutingConfig) bool {
-		return Knows(rollout.Snapshot{Record: rollout.Record{Routing: r}, Observation: rollout.Observation{Exists: rollout.Yes, Routing: actual}})
+		return Look(rollout.Snapshot{Record: rollout.Record{Routing: r}, Observation: rollout.Observation{Exists: rollout.Yes, Routing: actual}}).Knows()
 	}
 	at := func(percentage float32) rollout.RoutingConfig {
 		return rollout.RoutingConfig{Current: "v1", HasRamp: percentage > 0, Ramping: map[bool]string{true: "v2"}[percentage > 0], Percentage: percentage}
@@ -51,7 +51,7 @@ func TestLoweringGoesBackOnly(t *testing.T) {
 			g.rec.Promotions = []v1alpha1.Promotion{{BuildID: id("v1"), LeftAt: stamp(ago(4 * time.Hour)), LeftBy: v1alpha1.LeftByPromotion},
 				{BuildID: id("v2"), LeftAt: stamp(ago(3 * time.Hour)), LeftBy: by}, {BuildID: id("v1")}}
 		})
-		v := newView(&s)
+		v := Look(s)
 		require.Equal(t, id("v1"), v.actual.Current)
 		_, ok := v.lowering(rollout.RoutingConfig{Current: id("v2")}, "put back")
 		require.Equal(t, back, ok, by)

@@ -412,8 +412,8 @@ func effect(e rollout.Effect) rollout.Verdict {
 
 // decide gives the plan for a snapshot, which must be one that may be carried out.
 func decide(t require.TestingT, s rollout.Snapshot, judge func(rollout.Proposal) rollout.Verdicts) rollout.Plan {
-	p := Propose(s)
-	plan := Resolve(s, p, judge(p))
+	p := Look(s).Propose()
+	plan := Look(s).Resolve(p, judge(p))
 	require.Empty(t, Never(s, plan))
 	require.Subset(t, Rows(), p.Rows())
 	requireTabled(t, plan.Status)

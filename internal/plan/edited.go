@@ -26,7 +26,7 @@ const (
 )
 
 // findEdit compares the desired routing with what the bot wrote last, and with what it proposed.
-func (v *view) findEdit() edit {
+func (v *View) findEdit() edit {
 	p, d, asked := v.rec.Proposal, v.rec.Decided, v.rec.Desired.TemplateHash
 	if v.rec.Basis == nil || d == nil || !v.readable() {
 		return editNone
@@ -47,17 +47,17 @@ func (v *view) findEdit() edit {
 	return editOpen
 }
 
-func (v *view) editReason() string { return "routing.yaml was edited: " + describe(v.desired) }
+func (v *View) editReason() string { return "routing.yaml was edited: " + describe(v.desired) }
 
 // editedDone answers an edit that is what Temporal has: it was applied, or somebody made it there.
-func editedDone(v *view) (outcome, bool) {
+func editedDone(v *View) (outcome, bool) {
 	if v.edit != editOpen || v.lost() != "" || !v.desired.SameTraffic(v.actual) {
 		return outcome{}, false
 	}
 	return stalled(rollout.ManualHold, "%s", v.editReason()), true
 }
 
-func editedDown(v *view) (outcome, bool) {
+func editedDown(v *View) (outcome, bool) {
 	if v.edit != editOpen || v.direction(v.actual, v.desired) != rollout.DriftLower {
 		return outcome{}, false
 	}
@@ -73,7 +73,7 @@ func editedDown(v *view) (outcome, bool) {
 	return stalled(rollout.ManualHold, "%s", a.Reason).with(a)
 }
 
-func editedRefused(v *view) (outcome, bool) {
+func editedRefused(v *View) (outcome, bool) {
 	if v.edit != editOpen || v.lost() != "" {
 		return outcome{}, false
 	}
@@ -91,7 +91,7 @@ func editedRefused(v *view) (outcome, bool) {
 }
 
 // wish reports whether an edit asks for more traffic for the target, and for nothing else.
-func (v *view) wish() bool {
+func (v *View) wish() bool {
 	id, d := v.target.BuildID, v.desired
 	if d.Current == id {
 		return !d.HasRamp && v.actual.Current != id
@@ -100,7 +100,7 @@ func (v *view) wish() bool {
 }
 
 // editedUp takes an upward edit of routing.yaml as a wish: it is judged like any ramp, one step at most.
-func editedUp(v *view) (outcome, bool) {
+func editedUp(v *View) (outcome, bool) {
 	if v.edit != editOpen {
 		return outcome{}, false
 	}

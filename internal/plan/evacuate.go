@@ -23,7 +23,7 @@ const moveToCurrent = "Current"
 
 // lostTrafficAt is when a version stopped being current or ramping, by the server, else by what was recorded; zero: not
 // known.
-func (v *view) lostTrafficAt(r *v1alpha1.RecordedVersion) time.Time {
+func (v *View) lostTrafficAt(r *v1alpha1.RecordedVersion) time.Time {
 	if o := v.obs.Version(r.BuildID); o != nil && !o.DeactivatedAt.IsZero() {
 		return o.DeactivatedAt.UTC().Round(0)
 	}
@@ -40,7 +40,7 @@ func (v *view) lostTrafficAt(r *v1alpha1.RecordedVersion) time.Time {
 
 // leftBehind reports whether a version is one that workflows are evacuated from: it had traffic, lost it, and gets none
 // back.
-func (v *view) leftBehind(r *v1alpha1.RecordedVersion) bool {
+func (v *View) leftBehind(r *v1alpha1.RecordedVersion) bool {
 	if v.spec == nil || v.unusable != nil || v.target == nil || !v.readable() || v.foreign() ||
 		r.BuildID == v.target.BuildID || retired(r) || v.wantedBack() == r.BuildID || v.lostTrafficAt(r).IsZero() {
 		return false
@@ -52,7 +52,7 @@ func (v *view) leftBehind(r *v1alpha1.RecordedVersion) bool {
 
 // stages are the stages of a version that was left behind, in their order, each with the ID of its job. A move without
 // a target that it could have is left out.
-func (v *view) stages(r *v1alpha1.RecordedVersion) []rollout.Evacuation {
+func (v *View) stages(r *v1alpha1.RecordedVersion) []rollout.Evacuation {
 	if v.spec == nil || v.sunset().Evacuate == nil || !v.leftBehind(r) {
 		return nil
 	}
@@ -113,7 +113,7 @@ func restarted(e v1alpha1.RecordedEvacuation) rollout.Evacuation {
 // next are the stages of a version that could be acted on now, and when the answer changes by itself. If a stage runs,
 // it is that one alone. Else they are those that are due and have not ended, up to the first that needs no approval, or
 // has it.
-func (v *view) next(r *v1alpha1.RecordedVersion) (due []rollout.Evacuation, later time.Time) {
+func (v *View) next(r *v1alpha1.RecordedVersion) (due []rollout.Evacuation, later time.Time) {
 	stages := v.stages(r)
 	if e := running(r); e != nil {
 		return []rollout.Evacuation{restarted(*e)}, time.Time{}
@@ -135,7 +135,7 @@ func (v *view) next(r *v1alpha1.RecordedVersion) (due []rollout.Evacuation, late
 }
 
 // askEvacuation asks for the jobs of a version that could be acted on, and for the pollers that a move needs.
-func (v *view) askEvacuation(a *rollout.Ask, r *v1alpha1.RecordedVersion) {
+func (v *View) askEvacuation(a *rollout.Ask, r *v1alpha1.RecordedVersion) {
 	due, _ := v.next(r)
 	for _, e := range due {
 		a.Batches = append(a.Batches, rollout.BatchAsk{BuildID: r.BuildID, JobID: e.JobID, Stage: e.Stage})
@@ -152,7 +152,7 @@ type waiting struct {
 }
 
 // evacuate gives what is to be done about the workflows that stay on a version, and what waits.
-func (v *view) evacuate(r *v1alpha1.RecordedVersion) (actions []rollout.Action, waits []waiting, later time.Time) {
+func (v *View) evacuate(r *v1alpha1.RecordedVersion) (actions []rollout.Action, waits []waiting, later time.Time) {
 	due, later := v.next(r)
 	for _, e := range due {
 		entry := entryOf(r, e.JobID)
@@ -189,7 +189,7 @@ func forgotten(e v1alpha1.RecordedEvacuation, now time.Time) bool {
 
 // mayEvacuate answers whether everything is known that a stage needs: how many workflows there are and, for a move,
 // that the server and the target take them.
-func (v *view) mayEvacuate(r *v1alpha1.RecordedVersion, e rollout.Evacuation) evidence {
+func (v *View) mayEvacuate(r *v1alpha1.RecordedVersion, e rollout.Evacuation) evidence {
 	if c := openPinned(v.obs, r.BuildID); !c.Known {
 		return unknown("the open workflows pinned to %s could not be counted: %s", r.BuildID, c.Reason)
 	}
@@ -227,7 +227,7 @@ func evacuationReason(buildID string, e rollout.Evacuation) string {
 }
 
 // proposeEvacuations looks at every version that was left behind, beside what comes next for its files.
-func (v *view) proposeEvacuations(p *rollout.Proposal) {
+func (v *View) proposeEvacuations(p *rollout.Proposal) {
 	if v.unusable != nil {
 		return
 	}
@@ -238,7 +238,7 @@ func (v *view) proposeEvacuations(p *rollout.Proposal) {
 }
 
 // evacuating reports whether the evacuation of a version moves by itself, or waits for a person.
-func (v *view) evacuating(r *v1alpha1.RecordedVersion) bool {
+func (v *View) evacuating(r *v1alpha1.RecordedVersion) bool {
 	due, _ := v.next(r)
 	return len(due) > 0
 }

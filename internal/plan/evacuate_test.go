@@ -341,7 +341,7 @@ func TestNeverEvacuates(t *testing.T) {
 func TestAskForEvacuation(t *testing.T) {
 	jobs := func(c change) []string {
 		var out []string
-		for _, b := range Ask(of(c)).Batches {
+		for _, b := range Look(of(c)).Ask().Batches {
 			require.Equal(t, id("v1"), b.BuildID)
 			out = append(out, b.JobID)
 		}
@@ -353,7 +353,7 @@ func TestAskForEvacuation(t *testing.T) {
 	require.Equal(t, []string{job(v1alpha1.EvacuateBySignal)}, jobs(all(stays(3), inRecord(v1alpha1.EvacuateBySignal, v1alpha1.EvacuationRunning))))
 	next := all(stays(3), endedStages(v1alpha1.EvacuateBySignal))
 	require.Equal(t, []string{job(v1alpha1.EvacuateByMove), job(v1alpha1.EvacuateByCancel)}, jobs(next))
-	require.Equal(t, []string{id("v1"), id("v2")}, Ask(of(next)).Queues)
+	require.Equal(t, []string{id("v1"), id("v2")}, Look(of(next)).Ask().Queues)
 	require.Empty(t, jobs(all(stays(3), endedStages(everyStage...))))
 	require.Empty(t, jobs(all(stays(3), foreign())))
 }
@@ -361,7 +361,7 @@ func TestAskForEvacuation(t *testing.T) {
 // A stage that is not due says when it will be, and keeps the deployment from being left alone.
 func TestEvacuationIsDue(t *testing.T) {
 	s := of(stays(3), func(g *given) { g.listed("v1").DeactivatedAt = ago(23 * time.Hour) })
-	require.Equal(t, noon.Add(time.Hour), Propose(s).NextDue)
+	require.Equal(t, noon.Add(time.Hour), Look(s).Propose().NextDue)
 	require.False(t, decide(t, s, allowed).Settled)
 }
 

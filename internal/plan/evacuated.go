@@ -170,7 +170,7 @@ func stage(list *[]v1alpha1.RecordedEvacuation, s rollout.Evacuation) *v1alpha1.
 func (r *resolver) endedEvacuations(ver *v1alpha1.RecordedVersion) []v1alpha1.RecordedEvacuation {
 	stages := r.stages(ver)
 	empty := openPinned(r.obs, ver.BuildID).None()
-	known := r.unusable == nil && r.target != nil && r.view.status(ver.BuildID) != rollout.StatusUnknown
+	known := r.unusable == nil && r.target != nil && r.View.status(ver.BuildID) != rollout.StatusUnknown
 	var out []v1alpha1.RecordedEvacuation
 	for _, e := range ver.Evacuations {
 		now := slices.IndexFunc(stages, func(s rollout.Evacuation) bool { return s.JobID == e.JobID })

@@ -24,7 +24,7 @@ func unknown(format string, args ...any) evidence { return evidence{"", fmt.Spri
 
 // serves answers whether a version has pollers of its own on every queue that it must serve: its own, and those of
 // each version named in also. The server raises traffic to versions without pollers, so this is our duty.
-func (v *view) serves(buildID string, also ...string) evidence {
+func (v *View) serves(buildID string, also ...string) evidence {
 	o := v.obs.Version(buildID)
 	if o == nil {
 		return no("version %s has not registered with Temporal yet", buildID)
@@ -60,7 +60,7 @@ func (v *view) serves(buildID string, also ...string) evidence {
 	return yes()
 }
 
-func (v *view) polled(buildID string, q rollout.TaskQueue) evidence {
+func (v *View) polled(buildID string, q rollout.TaskQueue) evidence {
 	kind := strings.ToLower(string(q.Type))
 	switch {
 	case !q.Pollers.Known:
@@ -75,13 +75,13 @@ func (v *view) polled(buildID string, q rollout.TaskQueue) evidence {
 }
 
 // ahead says that it is not known how old a poll is, since it is in the future of our clock.
-func (v *view) ahead(p rollout.Pollers, who string) evidence {
+func (v *View) ahead(p rollout.Pollers, who string) evidence {
 	return unknown("%s polled %s after the time of our clock: set the clock of the bot's machine, or of Temporal's",
 		who, p.Ahead(v.now).Round(time.Second))
 }
 
 // shared names a task queue of the version that another worker deployment polls, "" for none.
-func (v *view) shared(buildID string) string {
+func (v *View) shared(buildID string) string {
 	o := v.obs.Version(buildID)
 	if o == nil {
 		return ""
@@ -97,7 +97,7 @@ func (v *view) shared(buildID string) string {
 }
 
 // unversioned answers whether pollers without versioning are on the version's queues.
-func (v *view) unversioned(buildID string) evidence {
+func (v *View) unversioned(buildID string) evidence {
 	o := v.obs.Version(buildID)
 	if o == nil || o.QueuesKnown != rollout.Yes {
 		return unknown("the task queues of %s could not be read", buildID)
@@ -115,7 +115,7 @@ func (v *view) unversioned(buildID string) evidence {
 	return seen
 }
 
-func (v *view) pollersGone(obs *rollout.Observation, buildID string) evidence {
+func (v *View) pollersGone(obs *rollout.Observation, buildID string) evidence {
 	o := obs.Version(buildID)
 	if o == nil || o.QueuesKnown != rollout.Yes {
 		return unknown("the task queues of %s could not be read", buildID)
@@ -154,7 +154,7 @@ func openPinned(obs *rollout.Observation, buildID string) rollout.Count {
 
 // inWindow reports whether a version may still be needed for a rollback: it was current, left by a promotion, and the
 // window since then is not over. The second result is when the window ends.
-func (v *view) inWindow(buildID string, window time.Duration) (bool, time.Time) {
+func (v *View) inWindow(buildID string, window time.Duration) (bool, time.Time) {
 	for _, p := range slices.Backward(v.promotions) {
 		if p.BuildID != buildID || p.LeftAt.IsZero() {
 			continue
@@ -166,14 +166,14 @@ func (v *view) inWindow(buildID string, window time.Duration) (bool, time.Time) 
 }
 
 // returnWindow is for how long a version may come back at once: the rollback window, or the bake of the one after it.
-func (v *view) returnWindow() time.Duration {
+func (v *View) returnWindow() time.Duration {
 	settings, _ := v.analysisOf()
 	return max(v.spec.Spec.Rollout.Rollback.Window.Duration, settings.Bake.Duration)
 }
 
 // mayReturn reports whether a version may become current again at once: it stood before the current one in the
 // promotion order, was not itself left by a rollback, and the window since then is not over.
-func (v *view) mayReturn(buildID string) bool {
+func (v *View) mayReturn(buildID string) bool {
 	if buildID == "" || buildID == v.actual.Current || v.spec == nil ||
 		!slices.Contains(before(v.promotions), buildID) {
 		return false
@@ -185,7 +185,7 @@ func (v *view) mayReturn(buildID string) bool {
 // predecessors gives the versions that were current before and may be so again, the last one first. It ends with the
 // first one whose files are in Git. The ones before that are known to Temporal only: others run their workers, as at a
 // takeover.
-func (v *view) predecessors() []string {
+func (v *View) predecessors() []string {
 	var out []string
 	for _, id := range slices.Backward(before(v.promotions)) {
 		r := v.recorded(id)
@@ -202,7 +202,7 @@ func (v *view) predecessors() []string {
 
 // predecessor gives the version that traffic goes back to, or "". A version whose workers others run counts only while
 // they poll.
-func (v *view) predecessor() string {
+func (v *View) predecessor() string {
 	for _, id := range v.predecessors() {
 		if v.recorded(id) != nil || v.serves(id).answer == rollout.Yes {
 			return id
@@ -213,7 +213,7 @@ func (v *view) predecessor() string {
 
 // canTakeBack answers whether traffic can go back to a version: its own queues are polled, and nothing in Git says that
 // this is about to end.
-func (v *view) canTakeBack(buildID string) evidence {
+func (v *View) canTakeBack(buildID string) evidence {
 	r := v.recorded(buildID)
 	switch {
 	case r == nil && v.obs.Version(buildID) == nil:

@@ -10,7 +10,7 @@ import (
 
 // pointGate is the gate of the point where the target stands, nil if there is none: before it has any traffic the first
 // gate, at a step that step's gate. It has to pass before the target gets more.
-func (v *view) pointGate() *rollout.GateSpec {
+func (v *View) pointGate() *rollout.GateSpec {
 	if v.targetShare() == 0 {
 		return v.gateSpec(v.spec.Spec.Rollout.Gate, "first")
 	}
@@ -21,7 +21,7 @@ func (v *view) pointGate() *rollout.GateSpec {
 	return v.gateSpec(v.steps()[at].Gate, fmt.Sprintf("step-%d", at+1))
 }
 
-func (v *view) gateSpec(g *v1alpha1.Gate, point string) *rollout.GateSpec {
+func (v *View) gateSpec(g *v1alpha1.Gate, point string) *rollout.GateSpec {
 	if g == nil {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (v *view) gateSpec(g *v1alpha1.Gate, point string) *rollout.GateSpec {
 }
 
 // inputDigest stands for an input from a ConfigMap or Secret, whose content a snapshot does not have.
-func (v *view) inputDigest(g *v1alpha1.Gate) string {
+func (v *View) inputDigest(g *v1alpha1.Gate) string {
 	if in := rollout.InputOf(v.s.Deployment.Namespace, g); in != nil {
 		return v.s.GateInputs[in.String()].Digest
 	}
@@ -43,7 +43,7 @@ func (v *view) inputDigest(g *v1alpha1.Gate) string {
 
 // unreadInput says which gate's input cannot be had, "" if all can. A later step's matters too: a rollout that cannot
 // end well does not begin.
-func (v *view) unreadInput() string {
+func (v *View) unreadInput() string {
 	gates := []*v1alpha1.Gate{v.spec.Spec.Rollout.Gate}
 	for i := range v.steps() {
 		gates = append(gates, v.steps()[i].Gate)
@@ -57,7 +57,7 @@ func (v *view) unreadInput() string {
 	return ""
 }
 
-func (v *view) unreadInputOf(workflowType string, in *rollout.GateInputRef) string {
+func (v *View) unreadInputOf(workflowType string, in *rollout.GateInputRef) string {
 	if why := v.s.GateInputs[in.String()].Problem; why != "" {
 		return fmt.Sprintf("the input of gate %s cannot be used: %s", workflowType, why)
 	}
@@ -76,7 +76,7 @@ type gateResult struct {
 
 // gate judges the test workflows of a gate: passed only when all of them completed. One that failed outweighs one that
 // is unknown, missing or running.
-func (v *view) gate(g *rollout.GateSpec) gateResult {
+func (v *View) gate(g *rollout.GateSpec) gateResult {
 	if g.InputFrom != nil && g.InputDigest == "" { // it is unknown which test workflow belongs to it
 		return gateResult{state: rollout.GateUnread, message: v.unreadInputOf(g.WorkflowType, g.InputFrom)}
 	}
@@ -128,7 +128,7 @@ func (v *view) gate(g *rollout.GateSpec) gateResult {
 
 // gateFailed takes traffic back from a target whose gate failed at its step, if it is to: held or not, with workers or
 // without.
-func gateFailed(v *view) (outcome, bool) {
+func gateFailed(v *View) (outcome, bool) {
 	if !v.targetRamps() || v.spec.Spec.Rollout.Strategy == v1alpha1.Manual {
 		return outcome{}, false
 	}
@@ -143,7 +143,7 @@ func gateFailed(v *view) (outcome, bool) {
 }
 
 // gateInput waits for inputs of gates that the bot does not have: a rollout that cannot pass its gates does not begin.
-func gateInput(v *view) (outcome, bool) {
+func gateInput(v *View) (outcome, bool) {
 	if v.target.BuildID == v.actual.Current || v.spec.Spec.Rollout.Strategy == v1alpha1.Manual {
 		return outcome{}, false
 	}

@@ -20,7 +20,7 @@ func Resumed(rec v1alpha1.RoutingSpec) v1alpha1.RoutingSpec {
 
 // leftAlone reports whether a person holds it, and people moved more traffic to a version than is recorded: that stays
 // as it is.
-func (v *view) leftAlone() bool {
+func (v *View) leftAlone() bool {
 	h := v.hold()
 	if h == nil || h.Kind != v1alpha1.HoldManual {
 		return false
@@ -30,19 +30,19 @@ func (v *view) leftAlone() bool {
 }
 
 // overruled reports whether that is so for a build that was turned back before: people moved it knowing that.
-func (v *view) overruled() bool {
+func (v *View) overruled() bool {
 	return v.leftAlone() && v.recordedBar(v.target.BuildID, v.target.TemplateHash) != nil
 }
 
 // movedBack reports whether somebody lowered traffic since the spec asks for the target: that is adopted, and held
 // before the target may return at once.
-func (v *view) movedBack() bool {
+func (v *View) movedBack() bool {
 	h, d := v.hold(), v.routingDrift()
 	return h != nil && h.Kind == v1alpha1.HoldDrift || d != nil && d.Direction == rollout.DriftLower ||
 		v.handRollback() != ""
 }
 
-func held(v *view) (outcome, bool) {
+func held(v *View) (outcome, bool) {
 	h := v.hold()
 	if h == nil || v.edit == editOpen { // an edit after a hold is a newer wish
 		return outcome{}, false

@@ -124,8 +124,8 @@ func TestHeldIsLoweredAllTheSame(t *testing.T) {
 			s := w.look()
 			wish := adasWish
 			wish.BuildID = id("v2")
-			s.Observation = w.server.observe(AskTakeBack(s, wish))
-			taken, err := DecideTakeBack(s, wish)
+			s.Observation = w.server.observe(Look(s).AskTakeBack(wish))
+			taken, err := Look(s).DecideTakeBack(wish)
 			require.NoError(t, err)
 			require.NoError(t, w.server.call(*taken.Plan.Lower, true, false))
 			w.edit(func(r *v1alpha1.RoutingSpec) { *r = taken.Record(*r) })

@@ -43,7 +43,7 @@ func leftBehind(obs *rollout.Observation, id string) (idle, used []v1alpha1.Reco
 func ofWorkflows(q rollout.TaskQueue) bool { return q.Type == rollout.QueueWorkflow }
 
 // queuesLeft waits while the target does not serve a task queue of the current version that may be in use.
-func queuesLeft(v *view) (outcome, bool) {
+func queuesLeft(v *View) (outcome, bool) {
 	current := v.actual.Current
 	if current == "" {
 		return outcome{}, false
@@ -72,7 +72,7 @@ func queuesLeft(v *view) (outcome, bool) {
 }
 
 // mayLeave are the task queues that a person approved to leave behind in this attempt.
-func (v *view) mayLeave() []v1alpha1.RecordedQueue {
+func (v *View) mayLeave() []v1alpha1.RecordedQueue {
 	if !v.goesOn() {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (v *view) mayLeave() []v1alpha1.RecordedQueue {
 }
 
 // leaves are the task queues in use that a raise leaves behind and that no person approved yet.
-func (v *view) leaves(a rollout.Action) []v1alpha1.RecordedQueue {
+func (v *View) leaves(a rollout.Action) []v1alpha1.RecordedQueue {
 	if !a.Raises() || !v.isTarget(a.BuildID) || a.Kind == rollout.Unroute {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (v *view) leaves(a rollout.Action) []v1alpha1.RecordedQueue {
 }
 
 // unapproved is what a raise wants that leaves behind task queues in use.
-func (v *view) unapproved(queues []v1alpha1.RecordedQueue) rollout.Verdict {
+func (v *View) unapproved(queues []v1alpha1.RecordedQueue) rollout.Verdict {
 	return rollout.Verdict{Effect: rollout.RequireApproval, Findings: []rollout.Finding{{
 		Package: "rampart", Rule: "queues.leftBehind", Effect: rollout.RequireApproval,
 		Message: fmt.Sprintf("%s does not serve %s, which may be in use: tasks there find no worker of %[1]s. To "+
@@ -121,14 +121,14 @@ func (r *resolver) proposedLeaves(a rollout.Action) []v1alpha1.RecordedQueue {
 }
 
 // left are all task queues that a raise leaves behind, idle or not.
-func (v *view) left(id string) []v1alpha1.RecordedQueue {
+func (v *View) left(id string) []v1alpha1.RecordedQueue {
 	idle, used := leftBehind(v.obs, id)
 	return union(idle, used)
 }
 
 // callLeaves are the task queues that a raise may find missing at the server: none named, where all that is missing is
 // idle, which the server lets through.
-func (v *view) callLeaves(id string) []v1alpha1.RecordedQueue {
+func (v *View) callLeaves(id string) []v1alpha1.RecordedQueue {
 	if _, used := leftBehind(v.obs, id); len(used) == 0 {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (v *view) callLeaves(id string) []v1alpha1.RecordedQueue {
 }
 
 // sayLeft is what a commit says of the task queues that a raise leaves behind, "" for none.
-func (v *view) sayLeft(id string) string {
+func (v *View) sayLeft(id string) string {
 	idle, used := leftBehind(v.obs, id)
 	var parts []string
 	if len(idle) > 0 {

@@ -114,7 +114,7 @@ func TestQueueLeftBehind(t *testing.T) {
 	// Policy that allows everything, and one approval for a whole rollout, are about other things.
 	scope := of(candidate(), alsoServes(busyQueue), late(), func(g *given) {
 		g.Environment.Approval.Scope = v1alpha1.ScopeRollout
-		g.rec.Target.Approved, g.rec.Target.ApprovedSteps = &v1alpha1.Asked{By: "ada"}, newView(&g.Snapshot).timetable()
+		g.rec.Target.Approved, g.rec.Target.ApprovedSteps = &v1alpha1.Asked{By: "ada"}, Look(g.Snapshot).timetable()
 	})
 	require.Nil(t, decide(t, scope, allowed).Raise)
 }

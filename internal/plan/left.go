@@ -20,13 +20,13 @@ const maxRemoved = 20
 
 // leftFrom is from when on a poll shows that nothing applied the scale-down. A short deleteDelay leaves less time
 // than leftAfter.
-func (v *view) leftFrom(r *v1alpha1.RecordedVersion) time.Time {
+func (v *View) leftFrom(r *v1alpha1.RecordedVersion) time.Time {
 	return r.RetiredAt.Add(min(leftAfter, v.sunset().DeleteDelay.Duration))
 }
 
 // nextLook is when a version that is scaled down is looked at next: to see whether it is left behind, or to delete
 // it.
-func (v *view) nextLook(r *v1alpha1.RecordedVersion, deletion time.Time) time.Time {
+func (v *View) nextLook(r *v1alpha1.RecordedVersion, deletion time.Time) time.Time {
 	if left := v.leftFrom(r); v.now.Before(left) && left.Before(deletion) {
 		return left
 	}
@@ -34,7 +34,7 @@ func (v *view) nextLook(r *v1alpha1.RecordedVersion, deletion time.Time) time.Ti
 }
 
 // mayBeLeft are the versions whose workers should have stopped by now, and which Temporal knows.
-func (v *view) mayBeLeft(versions []v1alpha1.RecordedVersion, removed []v1alpha1.RemovedVersion) []v1alpha1.LeftBehind {
+func (v *View) mayBeLeft(versions []v1alpha1.RecordedVersion, removed []v1alpha1.RemovedVersion) []v1alpha1.LeftBehind {
 	if v.spec == nil {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (r *resolver) shownLeft(next *v1alpha1.RoutingSpec) []v1alpha1.LeftBehind {
 }
 
 // polledAfter answers whether a worker of a version that Temporal lists polls now, and did so after a time.
-func (v *view) polledAfter(buildID string, from time.Time) rollout.Answer {
+func (v *View) polledAfter(buildID string, from time.Time) rollout.Answer {
 	o := v.obs.Version(buildID)
 	if o.QueuesKnown != rollout.Yes {
 		return ""

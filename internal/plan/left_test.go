@@ -93,7 +93,7 @@ func TestLeftBehind(t *testing.T) {
 // What has traffic is not left behind, though Git removed it: somebody gave it that.
 func TestRemovedWithTraffic(t *testing.T) {
 	s := of(downFor(3*time.Hour), removed(time.Hour), routes("v1", "", 0, time.Minute))
-	require.Empty(t, newView(&s).mayBeLeft(s.Record.Routing.Spec.Versions, s.Record.Routing.Spec.Removed))
+	require.Empty(t, Look(s).mayBeLeft(s.Record.Routing.Spec.Versions, s.Record.Routing.Spec.Removed))
 }
 
 // The pollers of a version are asked for when they would be left behind, and then until it is deleted; workflows are
@@ -111,7 +111,7 @@ func TestAskLeftBehind(t *testing.T) {
 		"the spec is no spec": {all(downFor(3*time.Hour), func(g *given) { g.Spec = nil }), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := Ask(of(c.given))
+			a := Look(of(c.given)).Ask()
 			require.Equal(t, c.want, len(a.Queues) == 1 && a.Queues[0] == id("v1"), a.Queues)
 			require.Empty(t, a.OpenPinned)
 		})
@@ -129,8 +129,8 @@ func TestAskLeftBehind(t *testing.T) {
 // A question says whether it is the second one in a cycle, which is not answered from what the first one read.
 func TestAskTwice(t *testing.T) {
 	s := of(downFor(time.Hour))
-	require.False(t, Ask(s).Second)
-	require.True(t, Ask(twice(s)).Second)
+	require.False(t, Look(s).Ask().Second)
+	require.True(t, Look(twice(s)).Ask().Second)
 }
 
 // A record remembers the last versions that were removed, until they are made again.

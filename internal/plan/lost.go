@@ -13,7 +13,7 @@ import (
 
 // lost is the version that Git saw current in a routing that Temporal knows nothing of, "" if it knows or there is
 // none.
-func (v *view) lost() string {
+func (v *View) lost() string {
 	n := len(v.rec.Promotions)
 	if n == 0 || !v.rec.Promotions[n-1].LeftAt.IsZero() || !v.readable() {
 		return ""
@@ -29,7 +29,7 @@ func (v *view) lost() string {
 }
 
 // lostRouting holds while the version that was current is not the one that the spec asks for, or is not there yet.
-func lostRouting(v *view) (outcome, bool) {
+func lostRouting(v *View) (outcome, bool) {
 	was := v.lost()
 	if was == "" || was == v.target.BuildID && v.obs.Version(was) != nil {
 		return outcome{}, false
@@ -50,9 +50,8 @@ func lostRouting(v *view) (outcome, bool) {
 
 // LostVersions gives the sorted build IDs of versions that Temporal has a use for and the record does not have. They
 // have traffic, are draining, or had traffic and Temporal does not say that they are drained.
-func LostVersions(s rollout.Snapshot) []string {
-	v := newView(&s)
-	if !v.readable() || v.foreign() || v.retire != nil || s.Record.RoutingProblem != nil || s.Spec == nil {
+func (v *View) LostVersions() []string {
+	if !v.readable() || v.foreign() || v.retire != nil || v.s.Record.RoutingProblem != nil || v.s.Spec == nil {
 		return nil
 	}
 	var out []string

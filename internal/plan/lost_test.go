@@ -149,7 +149,7 @@ func TestLostVersions(t *testing.T) {
 		"no spec":            {all(v0, drains("v0"), func(g *given) { g.Spec = nil }), nil},
 		"Temporal is away":   {all(v0, drains("v0"), func(g *given) { g.Observation.Problem = &rollout.Problem{} }), nil},
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, LostVersions(of(c.given))) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, Look(of(c.given)).LostVersions()) })
 	}
 }
 

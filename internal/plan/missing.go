@@ -14,7 +14,7 @@ import (
 const missingAfter = time.Minute
 
 // askMissing asks where the target's workers are, if they have not registered for some time; nil: not yet.
-func (v *view) askMissing() *rollout.MissingAsk {
+func (v *View) askMissing() *rollout.MissingAsk {
 	r := v.recorded(v.target.BuildID)
 	if r == nil || v.obs.Version(r.BuildID) != nil || !v.now.After(v.awaitedSince().Add(missingAfter)) {
 		return nil
@@ -25,7 +25,7 @@ func (v *view) askMissing() *rollout.MissingAsk {
 // sayMissing says where the target's workers are, as far as Temporal knows, and what to do. That is certain, and will
 // not pass with time, if the target's pods are there without versioning. The text is "" if the workers registered, or
 // Temporal was not asked.
-func (v *view) sayMissing() (text string, certain bool) {
+func (v *View) sayMissing() (text string, certain bool) {
 	known := v.obs.Missing
 	if known == nil || v.obs.Version(v.target.BuildID) != nil {
 		return "", false
@@ -49,7 +49,7 @@ func (v *view) sayMissing() (text string, certain bool) {
 		"reach Temporal", false
 }
 
-func (v *view) unversionedQueues(buildID string) (out []string) {
+func (v *View) unversionedQueues(buildID string) (out []string) {
 	o := v.obs.Version(buildID)
 	if o == nil {
 		return nil

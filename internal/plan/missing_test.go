@@ -38,7 +38,7 @@ func TestAskForMissingWorkers(t *testing.T) {
 		"registered":         {candidate(), nil},
 		"steady":             {none, nil},
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, Ask(of(c.given)).Missing) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, Look(of(c.given)).Ask().Missing) })
 	}
 }
 
@@ -72,7 +72,7 @@ func TestWorkersThatDoNotCome(t *testing.T) {
 		}), yet + ": Temporal knows no worker of it under any name: look whether its pods run, and whether they reach Temporal"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Propose(of(wants("v2"), inGit("v2"), c.given))
+			p := Look(of(wants("v2"), inGit("v2"), c.given)).Propose()
 			require.Equal(t, rollout.WaitingForPollers, p.State.Reason)
 			require.Equal(t, name == "unversioned" || name == "too late", p.State.Stalled, "what does not pass with time reaches status.yaml at once")
 			require.Equal(t, c.want, named(p.State.Message))

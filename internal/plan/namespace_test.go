@@ -51,7 +51,7 @@ func (w *world) runIn(servers map[string]*server, d time.Duration) {
 		s := w.given.Snapshot
 		s.Record = w.record()
 		ns := TemporalNamespace(s)
-		if c := ConnectionOf(s); c != nil && c.Metadata.Name != "temporal" {
+		if c := Look(s).Connection(); c != nil && c.Metadata.Name != "temporal" {
 			ns += " in the " + c.Metadata.Name
 		} else if c != nil && c.Spec.HostPort == other().Spec.HostPort {
 			ns += " elsewhere"
@@ -208,7 +208,7 @@ func TestConnectionThere(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := of(c.given)
 			got := ""
-			if conn := ConnectionOf(s); conn != nil {
+			if conn := Look(s).Connection(); conn != nil {
 				got = conn.Spec.HostPort
 				if conn.Spec.TLS != nil {
 					got += " " + conn.Spec.TLS.ServerName
@@ -219,7 +219,7 @@ func TestConnectionThere(t *testing.T) {
 			if len(s.Record.Routing.Spec.Versions) > 0 && TemporalNamespace(s) != s.Spec.Spec.WorkerOptions.TemporalNamespace {
 				for _, w := range p.Versions {
 					require.Equal(t, rollout.ReconnectVersion, w.Op)
-					require.Equal(t, ConnectionOf(s), p.Connection)
+					require.Equal(t, Look(s).Connection(), p.Connection)
 				}
 			}
 		})

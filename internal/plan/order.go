@@ -17,7 +17,7 @@ type stint struct {
 
 // seenPromotions is the promotion order with what became current since it was written. A promotion counts when it is
 // seen, and it does not matter who made it.
-func (v *view) seenPromotions() []v1alpha1.Promotion {
+func (v *View) seenPromotions() []v1alpha1.Promotion {
 	order := slices.Clone(v.rec.Promotions)
 	if !v.readable() || v.lost() != "" {
 		return order
@@ -31,7 +31,7 @@ func (v *view) seenPromotions() []v1alpha1.Promotion {
 // stints are what became current since the basis of the last decision, the oldest first, and what is current now.
 // Temporal keeps the last time of each version only. All times that are compared are the server's. While a change is
 // under way, a version says that it became current before the routing does: it is not yet.
-func (v *view) stints() []stint {
+func (v *View) stints() []stint {
 	var out []stint
 	for _, o := range v.obs.Versions {
 		between := v.rec.Basis != nil && o.BecameCurrentAt.After(v.rec.Basis.CurrentChangedAt.Time) &&
@@ -51,14 +51,14 @@ func (v *view) stints() []stint {
 }
 
 // inOrder reports whether the recorded promotion order has the time at which a version became current, or a later one.
-func (v *view) inOrder(buildID string, since time.Time) bool {
+func (v *View) inOrder(buildID string, since time.Time) bool {
 	return slices.ContainsFunc(v.rec.Promotions, func(p v1alpha1.Promotion) bool {
 		return p.BuildID == buildID && (p.LeftAt.IsZero() || !p.LeftAt.Before(since))
 	})
 }
 
 // follow adds a version to a promotion order, unless it is the last one there already.
-func (v *view) follow(order []v1alpha1.Promotion, next stint) []v1alpha1.Promotion {
+func (v *View) follow(order []v1alpha1.Promotion, next stint) []v1alpha1.Promotion {
 	if n := len(order); n > 0 && order[n-1].LeftAt.IsZero() {
 		last := &order[n-1]
 		if last.BuildID == next.buildID {
@@ -75,7 +75,7 @@ func (v *view) follow(order []v1alpha1.Promotion, next stint) []v1alpha1.Promoti
 
 // leftBy says how the last version of an order gave way to another: going back to one that stood before it is a
 // rollback, anything else a promotion, and so is what the bot decided on when the last one was current.
-func (v *view) leftBy(order []v1alpha1.Promotion, to string) v1alpha1.LeftBy {
+func (v *View) leftBy(order []v1alpha1.Promotion, to string) v1alpha1.LeftBy {
 	last := order[len(order)-1].BuildID
 	decided := v.rec.Basis != nil && v.rec.Basis.Current == last && v.decided() == to
 	switch {
@@ -90,7 +90,7 @@ func (v *view) leftBy(order []v1alpha1.Promotion, to string) v1alpha1.LeftBy {
 }
 
 // decided is the version that the bot decided to be current, whatever a person made of that since.
-func (v *view) decided() string {
+func (v *View) decided() string {
 	if d := v.rec.Decided; d != nil {
 		return d.Current
 	}
@@ -123,7 +123,7 @@ func cutAt(list []string, id string) []string {
 }
 
 // stoodBefore reports whether a version was current before another one was, and gave way to a promotion.
-func (v *view) stoodBefore(id, other string) bool {
+func (v *View) stoodBefore(id, other string) bool {
 	at := lastPromotion(v.promotions, other)
 	return at >= 0 && slices.Contains(before(v.promotions[:at+1]), id)
 }
@@ -138,7 +138,7 @@ func lastPromotion(order []v1alpha1.Promotion, id string) int {
 }
 
 // seenCurrent is the version that Git saw current last, "" for none.
-func (v *view) seenCurrent() string {
+func (v *View) seenCurrent() string {
 	if n := len(v.rec.Promotions); n > 0 && v.rec.Promotions[n-1].LeftAt.IsZero() {
 		return v.rec.Promotions[n-1].BuildID
 	}
@@ -147,7 +147,7 @@ func (v *view) seenCurrent() string {
 
 // handRollback is the version from which somebody took all traffic back to an earlier one since the record was written,
 // "" for none. A retreat that the bot made itself does not count.
-func (v *view) handRollback() string {
+func (v *View) handRollback() string {
 	n := len(v.promotions)
 	if n < 2 || n <= len(v.rec.Promotions) || v.promotions[n-1].BuildID != v.actual.Current ||
 		v.promotions[n-2].LeftBy != v1alpha1.LeftByRollback || v.rec.Basis == nil || v.edit == editOpen ||

@@ -14,7 +14,7 @@ type otherRow struct {
 	// always marks the rows that only keep: they hold also where the spec cannot be used or somebody else is the owner.
 	// The others may rely on there being a spec and a connection.
 	always bool
-	fits   func(*view, *v1alpha1.RecordedVersion) (outcome, bool)
+	fits   func(*View, *v1alpha1.RecordedVersion) (outcome, bool)
 }
 
 // otherRows are what comes next for versions that the spec does not ask for.
@@ -33,7 +33,7 @@ func otherRows() []otherRow {
 }
 
 // otherRow is the first row that fits a version, "" if none does.
-func (v *view) otherRow(r *v1alpha1.RecordedVersion) (string, outcome) {
+func (v *View) otherRow(r *v1alpha1.RecordedVersion) (string, outcome) {
 	keeps := v.unusable != nil || v.foreign()
 	for _, row := range otherRows() {
 		if keeps && !row.always {
@@ -48,7 +48,7 @@ func (v *view) otherRow(r *v1alpha1.RecordedVersion) (string, outcome) {
 
 // needed says why the version is needed, "" if nothing says so: by what Temporal says, or because traffic goes back to
 // it.
-func (v *view) needed(r *v1alpha1.RecordedVersion) string {
+func (v *View) needed(r *v1alpha1.RecordedVersion) string {
 	switch st := v.status(r.BuildID); st {
 	case rollout.StatusCurrent, rollout.StatusRamping, rollout.StatusDraining, rollout.StatusUnknown:
 		return fmt.Sprintf("it is %s", st)
@@ -59,7 +59,7 @@ func (v *view) needed(r *v1alpha1.RecordedVersion) string {
 	return ""
 }
 
-func (v *view) restore(r *v1alpha1.RecordedVersion, why string) rollout.Action {
+func (v *View) restore(r *v1alpha1.RecordedVersion, why string) rollout.Action {
 	a := rollout.Action{Kind: rollout.Restore, BuildID: r.BuildID, Replicas: v.specReplicas(),
 		Pools: v.restoredPools(r), Reason: fmt.Sprintf("%s is scaled up and guarded: %s", r.BuildID, why)}
 	if isZero(a.Replicas) && !v.isTarget(r.BuildID) {
@@ -72,7 +72,7 @@ func (v *view) restore(r *v1alpha1.RecordedVersion, why string) rollout.Action {
 	return a
 }
 
-func (v *view) specReplicas() *int32 {
+func (v *View) specReplicas() *int32 {
 	if v.spec != nil {
 		return v.spec.Spec.Replicas
 	}
@@ -82,7 +82,7 @@ func (v *view) specReplicas() *int32 {
 	return new(int32(1))
 }
 
-func neededBack(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+func neededBack(v *View, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	why := v.needed(r)
 	if why == "" || r.Guard == v1alpha1.GuardOn && !isZero(r.Replicas) {
 		return outcome{}, false
@@ -93,7 +93,7 @@ func neededBack(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	return outcome{}.with(v.restore(r, why))
 }
 
-func needsConnection(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+func needsConnection(v *View, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	if retired(r) || r.ConnectionHash == v.connection.Spec.Hash() {
 		return outcome{}, false
 	}
@@ -102,14 +102,14 @@ func needsConnection(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 
 // needsReplicas follows the spec's replicas where a version has traffic, unless an object of its own scales it; a
 // draining one keeps what it has.
-func needsReplicas(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+func needsReplicas(v *View, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	if equal(r.Replicas, v.wantedReplicas(r)) && samePools(r.Pools, v.wantedPools(r)) {
 		return outcome{}, false
 	}
 	return outcome{}.with(v.scale(r))
 }
 
-func (v *view) scale(r *v1alpha1.RecordedVersion) rollout.Action {
+func (v *View) scale(r *v1alpha1.RecordedVersion) rollout.Action {
 	a := rollout.Action{Kind: rollout.ScaleVersion, BuildID: r.BuildID, Replicas: v.wantedReplicas(r),
 		Pools: v.wantedPools(r), Reason: fmt.Sprintf("the spec's replicas changed, and %s has traffic", r.BuildID)}
 	if rollout.Scaled(r.Resources) {
@@ -120,12 +120,12 @@ func (v *view) scale(r *v1alpha1.RecordedVersion) rollout.Action {
 
 func equal(a, b *int32) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
-func routedNow(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+func routedNow(v *View, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	return outcome{}, v.needed(r) != ""
 }
 
 // windowOpen keeps a version while it may have to take its traffic back: not one that a person retires, or all of them.
-func windowOpen(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+func windowOpen(v *View, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	in, end := v.inWindow(r.BuildID, v.returnWindow())
 	if !in || retired(r) || r.Retire != nil || v.retire != nil {
 		return outcome{}, false
@@ -134,7 +134,7 @@ func windowOpen(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 }
 
 // setAside gives up, for a while, on a version that the server refused to delete in this cycle.
-func setAside(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+func setAside(v *View, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	for _, d := range v.s.Deletions {
 		if d.BuildID == r.BuildID && d.Refused != "" {
 			return outcome{}.with(rollout.Action{Kind: rollout.SetAsideKind, BuildID: r.BuildID,
@@ -149,7 +149,7 @@ func setAside(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 
 // restsUntil is how long a refused deletion rests: twice as long each time, since each try that is refused costs a
 // commit.
-func (v *view) restsUntil(buildID string) time.Time {
+func (v *View) restsUntil(buildID string) time.Time {
 	for _, a := range v.rec.SetAside {
 		if a.BuildID == buildID {
 			rest := v.sunset().DeleteDelay.Duration
@@ -162,19 +162,19 @@ func (v *view) restsUntil(buildID string) time.Time {
 	return time.Time{}
 }
 
-func (v *view) sunset() v1alpha1.SunsetStrategy { return v.spec.Spec.Sunset }
+func (v *View) sunset() v1alpha1.SunsetStrategy { return v.spec.Spec.Sunset }
 
 // sunsetFrom is when a version may be scaled down, by its state; both delays count from when it became drained, or,
 // for one that was never routed, from when it was created. For one that a person asked to retire there are none.
-func (v *view) sunsetFrom(r *v1alpha1.RecordedVersion) time.Time {
+func (v *View) sunsetFrom(r *v1alpha1.RecordedVersion) time.Time {
 	return v.goesFrom(r, v.sunset().ScaledownDelay.Duration)
 }
 
-func (v *view) deleteFrom(r *v1alpha1.RecordedVersion) time.Time {
+func (v *View) deleteFrom(r *v1alpha1.RecordedVersion) time.Time {
 	return v.goesFrom(r, v.sunset().DeleteDelay.Duration)
 }
 
-func (v *view) goesFrom(r *v1alpha1.RecordedVersion, drained time.Duration) time.Time {
+func (v *View) goesFrom(r *v1alpha1.RecordedVersion, drained time.Duration) time.Time {
 	if r.Retire != nil {
 		return time.Time{}
 	}
@@ -185,7 +185,7 @@ func (v *view) goesFrom(r *v1alpha1.RecordedVersion, drained time.Duration) time
 }
 
 // idle reports whether one read shows that a version is in one of the states from which it may go.
-func (v *view) idle(obs *rollout.Observation, r *v1alpha1.RecordedVersion) bool {
+func (v *View) idle(obs *rollout.Observation, r *v1alpha1.RecordedVersion) bool {
 	o := obs.Version(r.BuildID)
 	if o != nil && o.Scaled {
 		return false
@@ -203,9 +203,9 @@ func (v *view) idle(obs *rollout.Observation, r *v1alpha1.RecordedVersion) bool 
 
 // askedToGo reports whether a person asked for the end of a version, or of all of them: that approves what takes it
 // away.
-func (v *view) askedToGo(r *v1alpha1.RecordedVersion) bool { return r.Retire != nil || v.retire != nil }
+func (v *View) askedToGo(r *v1alpha1.RecordedVersion) bool { return r.Retire != nil || v.retire != nil }
 
-func scaleDown(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+func scaleDown(v *View, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	if retired(r) || !v.idle(v.obs, r) {
 		return outcome{}, false
 	}
@@ -221,7 +221,7 @@ func scaleDown(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 		Reason: fmt.Sprintf("%s is %s, and no open workflow is pinned to it", r.BuildID, v.status(r.BuildID))})
 }
 
-func deleteRecord(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+func deleteRecord(v *View, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	if !retired(r) || v.status(r.BuildID) == rollout.StatusGone || !v.idle(v.obs, r) {
 		return outcome{}, false
 	}
@@ -240,7 +240,7 @@ func deleteRecord(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 
 // removeFiles removes what the server no longer knows. One that never had traffic leaves no trace of whether its
 // scale-down was applied: it waits another deleteDelay.
-func removeFiles(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+func removeFiles(v *View, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	if v.status(r.BuildID) != rollout.StatusGone {
 		return outcome{}, false
 	}
@@ -254,7 +254,7 @@ func removeFiles(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 		Reason: fmt.Sprintf("Temporal no longer knows %s", r.BuildID)})
 }
 
-func (v *view) removeFrom(r *v1alpha1.RecordedVersion) time.Time {
+func (v *View) removeFrom(r *v1alpha1.RecordedVersion) time.Time {
 	if v.everRouted(r.BuildID) {
 		return time.Time{}
 	}
@@ -263,7 +263,7 @@ func (v *view) removeFrom(r *v1alpha1.RecordedVersion) time.Time {
 
 // blockers are the versions that count against the budget: all that are known to Git or to Temporal, but the new one
 // itself.
-func (v *view) blockers(but string) []string {
+func (v *View) blockers(but string) []string {
 	seen := map[string]bool{}
 	for _, r := range v.rec.Versions {
 		seen[r.BuildID] = true

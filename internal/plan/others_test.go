@@ -115,7 +115,7 @@ func sunset(scaledown, deletion time.Duration) change {
 
 // otherRowOf gives the row that decides about v1.
 func otherRowOf(s rollout.Snapshot) (string, outcome) {
-	v := newView(&s)
+	v := Look(s)
 	for _, r := range otherRows() {
 		if o, fits := r.fits(v, v.recorded(id("v1"))); fits {
 			return r.name, o
@@ -137,7 +137,7 @@ func TestOtherRows(t *testing.T) {
 				t.Errorf("actions (-want +got):\n%s", diff)
 			}
 			got := []string{}
-			p := Propose(s)
+			p := Look(s).Propose()
 			require.Equal(t, c.row, p.Others[id("v1")])
 			for _, a := range p.Actions {
 				if a.BuildID == id("v1") && a.Row == c.row {
@@ -220,7 +220,7 @@ func TestSunset(t *testing.T) {
 }
 
 func proposes(s rollout.Snapshot, k rollout.ActionKind) bool {
-	for _, a := range Propose(s).Actions {
+	for _, a := range Look(s).Propose().Actions {
 		if a.Kind == k {
 			return true
 		}
@@ -257,10 +257,10 @@ func TestDeletionRefused(t *testing.T) {
 	require.Equal(t, []v1alpha1.SetAside{{BuildID: id("v1"), Reason: p.Actions[len(p.Actions)-1].Reason, At: stamp(noon), Times: 2}}, p.Record.SetAside)
 	require.Empty(t, p.Deletions)
 
-	full := Propose(of(down, aside("v1", time.Hour, 1), asks("v3"), func(g *given) { g.Limits.MaxVersions = 2 }))
+	full := Look(of(down, aside("v1", time.Hour, 1), asks("v3"), func(g *given) { g.Limits.MaxVersions = 2 })).Propose()
 	require.Equal(t, rollout.VersionLimitReached, full.State.Reason)
 	require.Contains(t, full.State.Message, id("v1"))
-	require.Equal(t, "create", Propose(of(down, asks("v3"), func(g *given) { g.Limits.MaxVersions = 3 })).Row)
+	require.Equal(t, "create", Look(of(down, asks("v3"), func(g *given) { g.Limits.MaxVersions = 3 })).Propose().Row)
 }
 
 // TestDeletionAccepted: it is not asked for twice in a cycle.

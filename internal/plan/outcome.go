@@ -17,7 +17,7 @@ import (
 const maxGates = 200
 
 // recordedGates are the outcomes of the target's attempt.
-func (v *view) recordedGates() []v1alpha1.RecordedGate {
+func (v *View) recordedGates() []v1alpha1.RecordedGate {
 	if !v.goesOn() {
 		return nil
 	}
@@ -25,7 +25,7 @@ func (v *view) recordedGates() []v1alpha1.RecordedGate {
 }
 
 // goesOn reports whether the record is of this attempt at the target.
-func (v *view) goesOn() bool {
+func (v *View) goesOn() bool {
 	was, t := v.rec.Target, v.target
 	return was != nil && t != nil && was.BuildID == t.BuildID && was.TemplateHash == t.TemplateHash &&
 		was.Attempt == t.Attempt
@@ -33,7 +33,7 @@ func (v *view) goesOn() bool {
 
 // gateRun is what is known of a test workflow: what Temporal says, or the recorded outcome where Temporal has no run
 // any more or cannot be asked.
-func (v *view) gateRun(workflowID string) rollout.GateRun {
+func (v *View) gateRun(workflowID string) rollout.GateRun {
 	var run rollout.GateRun
 	for _, seen := range v.obs.Gates {
 		if seen.WorkflowID == workflowID {
@@ -53,7 +53,7 @@ func (v *view) gateRun(workflowID string) rollout.GateRun {
 }
 
 // outcomes are the closed test workflows of the gate that is due now, as a record has them.
-func (v *view) outcomes() []v1alpha1.RecordedGate {
+func (v *View) outcomes() []v1alpha1.RecordedGate {
 	if v.spec == nil || v.target == nil || !v.readable() {
 		return nil
 	}

@@ -67,7 +67,7 @@ func (s *server) endGates(state rollout.GateState) {
 func TestGateOutcomeIsAboutOneGate(t *testing.T) {
 	failed := func(changes ...func(*v1alpha1.RecordedGate)) change {
 		return func(g *given) {
-			spec := newView(&g.Snapshot).gateSpec(g.Spec.Spec.Rollout.Gate, "first")
+			spec := Look(g.Snapshot).gateSpec(g.Spec.Spec.Rollout.Gate, "first")
 			r := v1alpha1.RecordedGate{Point: "first", TaskQueue: "orders", WorkflowType: "Smoke", WorkflowID: spec.WorkflowID("orders"),
 				Outcome: v1alpha1.GateFails, ClosedAt: stamp(ago(time.Hour))}
 			for _, c := range changes {
@@ -118,7 +118,7 @@ func TestGateOutcomeIsAboutOneGate(t *testing.T) {
 
 	retreat := of(rampsAt(10, time.Hour), stepGate(1, v1alpha1.GateRollback), stepGateIs(1, rollout.GateMissing), func(g *given) {
 		g.rec.Target.Gates = []v1alpha1.RecordedGate{{Point: "step-1", TaskQueue: "orders", WorkflowType: "Smoke",
-			WorkflowID: newView(&g.Snapshot).pointGate().WorkflowID("orders"), Outcome: v1alpha1.GateTimesOut}}
+			WorkflowID: Look(g.Snapshot).pointGate().WorkflowID("orders"), Outcome: v1alpha1.GateTimesOut}}
 	})
 	require.Equal(t, []string{"ResetRamp v2 10->0 Gate gate Smoke"}, sayAll(decide(t, retreat, allowed).Actions))
 }
@@ -126,7 +126,7 @@ func TestGateOutcomeIsAboutOneGate(t *testing.T) {
 // onGate is the state of the gate that is due on orders.
 func onGate(state rollout.GateState) change {
 	return func(g *given) {
-		g.Observation.Gates = []rollout.GateRun{{WorkflowID: newView(&g.Snapshot).pointGate().WorkflowID("orders"), TaskQueue: "orders", State: state}}
+		g.Observation.Gates = []rollout.GateRun{{WorkflowID: Look(g.Snapshot).pointGate().WorkflowID("orders"), TaskQueue: "orders", State: state}}
 	}
 }
 

@@ -22,7 +22,7 @@ func onRefunds(state rollout.GateState) change {
 	return func(g *given) {
 		g.listed("v2").Queues = append(g.listed("v2").Queues, polled("refunds"))
 		run := g.Observation.Gates[0]
-		run.WorkflowID, run.TaskQueue, run.State = newView(&g.Snapshot).pointGate().WorkflowID("refunds"), "refunds", state
+		run.WorkflowID, run.TaskQueue, run.State = Look(g.Snapshot).pointGate().WorkflowID("refunds"), "refunds", state
 		g.Observation.Gates = append(g.Observation.Gates, run)
 	}
 }
@@ -92,7 +92,7 @@ func templateOf(tag string) change {
 // gateAnew is a read for the gate that is asked for now: it has no run yet.
 func gateAnew(g *given) {
 	g.Observation.Gates = []rollout.GateRun{{
-		WorkflowID: newView(&g.Snapshot).pointGate().WorkflowID("orders"), TaskQueue: "orders", State: rollout.GateMissing}}
+		WorkflowID: Look(g.Snapshot).pointGate().WorkflowID("orders"), TaskQueue: "orders", State: rollout.GateMissing}}
 }
 
 // gateOf gives the spec a first gate that is not started yet, with an input from where the spec says.

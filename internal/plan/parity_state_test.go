@@ -94,7 +94,7 @@ func templateParity() []parity.Case {
 func statusOf(changes ...change) func(*testing.T) string {
 	return func(*testing.T) string {
 		s := of(changes...)
-		return string(newView(&s).status(id("v2")))
+		return string(Look(s).status(id("v2")))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 const podsRest = time.Hour
 
 // sayPods says how the target's pods are in the cluster, "" where there is nothing to say or that is not known.
-func (v *view) sayPods() string {
+func (v *View) sayPods() string {
 	if pods := v.s.Cluster.Version(v.target.BuildID); pods != nil {
 		return pods.Text()
 	}

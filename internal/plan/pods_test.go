@@ -56,11 +56,11 @@ func TestPodsThatDoNotCome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			without := of(wants("v2"), inGit("v2"), c.given)
-			p := Propose(without)
+			p := Look(without).Propose()
 			require.Equal(t, rollout.WaitingForPollers, p.State.Reason)
 			require.Equal(t, c.want, named(p.State.Message))
 			without.Cluster = nil
-			bare := Propose(without)
+			bare := Look(without).Propose()
 			p.State.Message, bare.State.Message = "", ""
 			require.Equal(t, bare, p, "it explains, and decides nothing")
 		})

@@ -12,12 +12,12 @@ import (
 // Deployment happens to them, in the same commit.
 
 // newPools are the pools that the target is rendered with. One that it has already keeps its Deployment.
-func (v *view) newPools() []v1alpha1.RecordedPool {
+func (v *View) newPools() []v1alpha1.RecordedPool {
 	return rollout.PoolSubject{Deployment: v.s.Deployment.Name, BuildID: v.target.BuildID,
 		Have: v.poolsOf(v.target.BuildID), Taken: v.takenNames()}.Pools(v.spec.Spec.Pools)
 }
 
-func (v *view) poolsOf(buildID string) []v1alpha1.RecordedPool {
+func (v *View) poolsOf(buildID string) []v1alpha1.RecordedPool {
 	if r := v.recorded(buildID); r != nil {
 		return r.Pools
 	}
@@ -25,7 +25,7 @@ func (v *view) poolsOf(buildID string) []v1alpha1.RecordedPool {
 }
 
 // specPool is a pool as the spec has it now, nil if it has none of that name.
-func (v *view) specPool(name string) *v1alpha1.Pool {
+func (v *View) specPool(name string) *v1alpha1.Pool {
 	if v.spec == nil {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (v *view) specPool(name string) *v1alpha1.Pool {
 }
 
 // wantedPools are a version's pools with the spec's replicas, where the version follows these.
-func (v *view) wantedPools(r *v1alpha1.RecordedVersion) []v1alpha1.RecordedPool {
+func (v *View) wantedPools(r *v1alpha1.RecordedVersion) []v1alpha1.RecordedPool {
 	out := slices.Clone(r.Pools)
 	for i := range out {
 		if p := v.specPool(out[i].Name); p != nil && v.followsSpec(r.BuildID) {
@@ -44,7 +44,7 @@ func (v *view) wantedPools(r *v1alpha1.RecordedVersion) []v1alpha1.RecordedPool 
 }
 
 // restoredPools are a version's pools when it gets its workers back.
-func (v *view) restoredPools(r *v1alpha1.RecordedVersion) []v1alpha1.RecordedPool {
+func (v *View) restoredPools(r *v1alpha1.RecordedVersion) []v1alpha1.RecordedPool {
 	out := slices.Clone(r.Pools)
 	for i := range out {
 		switch p := v.specPool(out[i].Name); {
@@ -71,7 +71,7 @@ func samePools(a, b []v1alpha1.RecordedPool) bool {
 
 // poolsServe answers whether each of the target's pools does its part where all task queues of the target are polled:
 // the queues that it declares are among them, or else its workers poll whichever queue.
-func (v *view) poolsServe() evidence {
+func (v *View) poolsServe() evidence {
 	o := v.obs.Version(v.target.BuildID)
 	for _, pool := range v.poolsOf(v.target.BuildID) {
 		p := v.specPool(pool.Name)
@@ -85,7 +85,7 @@ func (v *view) poolsServe() evidence {
 	return yes()
 }
 
-func (v *view) poolServes(o *rollout.VersionObservation, p *v1alpha1.Pool, deployment string) evidence {
+func (v *View) poolServes(o *rollout.VersionObservation, p *v1alpha1.Pool, deployment string) evidence {
 	for _, name := range p.TaskQueues {
 		if !slices.ContainsFunc(o.Queues, func(q rollout.TaskQueue) bool { return q.Name == name }) {
 			return no("version %s does not serve task queue %s yet, which its pool %s declares", o.BuildID, name,
@@ -110,7 +110,7 @@ func (v *view) poolServes(o *rollout.VersionObservation, p *v1alpha1.Pool, deplo
 }
 
 // askWorkers asks for the polls of the target's pools that declare no task queues.
-func (v *view) askWorkers(a *rollout.Ask) {
+func (v *View) askWorkers(a *rollout.Ask) {
 	for _, pool := range v.poolsOf(v.target.BuildID) {
 		if p := v.specPool(pool.Name); p != nil && len(p.TaskQueues) == 0 {
 			a.Workers = append(a.Workers, pool.Deployment)

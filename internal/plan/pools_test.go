@@ -74,8 +74,8 @@ func TestPoolsHaveToServe(t *testing.T) {
 			require.Equal(t, string(c.reason), p.Status.Conditions[0].Reason)
 		})
 	}
-	require.Equal(t, []string{"checkout-v2-activities"}, Ask(of(pooled())).Workers)
-	require.Empty(t, Ask(of(pooled(onQueues("charges")))).Workers)
+	require.Equal(t, []string{"checkout-v2-activities"}, Look(of(pooled())).Ask().Workers)
+	require.Empty(t, Look(of(pooled(onQueues("charges")))).Ask().Workers)
 
 	// Whatever the rows say: traffic without a worker of the pool is refused.
 	s := of(pooled())

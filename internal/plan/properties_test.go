@@ -136,7 +136,7 @@ var (
 func again(t *rapid.T, w *world, s rollout.Snapshot, p rollout.Plan) {
 	var read rollout.Snapshot
 	clone(t, s, &read)
-	proposal := Propose(read)
+	proposal := Look(read).Propose()
 	ids := map[string]bool{}
 	for _, a := range proposal.Actions {
 		require.False(t, ids[a.ID], "two actions %s", a.ID)
@@ -146,7 +146,7 @@ func again(t *rapid.T, w *world, s rollout.Snapshot, p rollout.Plan) {
 	clone(t, proposal, &carried)
 	want, err := json.Marshal(p)
 	require.NoError(t, err)
-	got, err := json.Marshal(Resolve(read, carried, w.judge(proposal)))
+	got, err := json.Marshal(Look(read).Resolve(carried, w.judge(proposal)))
 	require.NoError(t, err)
 	require.JSONEq(t, string(want), string(got))
 }
@@ -155,12 +155,12 @@ func again(t *rapid.T, w *world, s rollout.Snapshot, p rollout.Plan) {
 // raised.
 func heldBack(t *rapid.T, s rollout.Snapshot) {
 	for _, e := range []rollout.Effect{rollout.HoldEffect, ""} {
-		p := Propose(s)
+		p := Look(s).Propose()
 		v := rollout.Verdicts{Actions: map[string]rollout.Verdict{}}
 		for _, a := range p.Actions {
 			v.Actions[a.ID] = rollout.Verdict{Effect: e}
 		}
-		plan := Resolve(s, p, v)
+		plan := Look(s).Resolve(p, v)
 		require.Nil(t, plan.Raise)
 		require.Empty(t, plan.Gates)
 		require.Empty(t, plan.Deletions)
@@ -172,7 +172,7 @@ func heldBack(t *rapid.T, s rollout.Snapshot) {
 			require.True(t, restored || len(w.Resources) == 0, "objects change though policy holds")
 			require.Equal(t, v1alpha1.GuardOn, w.Guard)
 		}
-		lowered := Resolve(s, p, allowed(p)).Lower
+		lowered := Look(s).Resolve(p, allowed(p)).Lower
 		require.True(t, lowered == nil || plan.Lower != nil || slices.ContainsFunc(p.Actions, func(a rollout.Action) bool {
 			return a.Drift != nil && a.Drift.Kind == rollout.DriftRouting // a revert is policy's answer
 		}), "a retreat is held")
@@ -454,9 +454,9 @@ func TestOddSnapshots(t *testing.T) {
 		if json.Unmarshal(data, &odd) != nil {
 			t.Skip("no snapshot")
 		}
-		_ = Ask(odd)
-		p := Propose(odd)
-		plan := Resolve(odd, p, allowed(p))
+		_ = Look(odd).Ask()
+		p := Look(odd).Propose()
+		plan := Look(odd).Resolve(p, allowed(p))
 		require.Empty(t, Never(odd, plan), "%s", fmt.Sprint(plan.Row))
 	})
 }

@@ -11,18 +11,14 @@ import (
 
 // Decide says what the rollout rules would do next, asks judge about that, and gives what is done now. judge gets the
 // snapshot as policy sees it.
-func Decide(s rollout.Snapshot, judge func(rollout.Snapshot, rollout.Proposal) rollout.Verdicts) (
+func (v *View) Decide(judge func(rollout.Snapshot, rollout.Proposal) rollout.Verdicts) (
 	rollout.Proposal, rollout.Plan) {
-	v := newView(&s)
-	p := v.propose()
-	return p, v.resolve(p, judge(v.judgedBy(), p))
+	p := v.Propose()
+	return p, v.Resolve(p, judge(v.JudgedBy(), p))
 }
 
 // Propose says what the rollout rules would do next, and why, before policy is asked.
-func Propose(s rollout.Snapshot) rollout.Proposal { return newView(&s).propose() }
-
-func (v *view) propose() rollout.Proposal {
-	v.candidate = v.canary()
+func (v *View) Propose() rollout.Proposal {
 	p := rollout.Proposal{Target: v.target}
 	v.proposeTarget(&p)
 	v.proposeLowering(&p)
@@ -60,7 +56,7 @@ func Rows() []string {
 
 // proposeTarget walks the rows. When the worker deployment is owned by someone else its routing does not move, but
 // files still render.
-func (v *view) proposeTarget(p *rollout.Proposal) {
+func (v *View) proposeTarget(p *rollout.Proposal) {
 	for _, r := range targetRows() {
 		foreign := r.about != aboutInput && v.foreign()
 		if foreign && (r.about == aboutRouting || r.about == aboutRetreat) {
@@ -90,7 +86,7 @@ func (v *view) proposeTarget(p *rollout.Proposal) {
 }
 
 // ownership says whose the routing is, and how to take it.
-func (v *view) ownership() string {
+func (v *View) ownership() string {
 	name := v.s.Deployment
 	switch h := v.rec.Hold; {
 	case v.released():
@@ -106,7 +102,7 @@ func (v *view) ownership() string {
 
 // proposeContinue asks policy about everything that has traffic, in every cycle: a rollback does not wait for a pause
 // to end.
-func (v *view) proposeContinue(p *rollout.Proposal) {
+func (v *View) proposeContinue(p *rollout.Proposal) {
 	if v.foreign() {
 		return
 	}
@@ -121,7 +117,7 @@ func (v *view) proposeContinue(p *rollout.Proposal) {
 }
 
 // proposeOthers looks at every version with files: first at its files themselves, then at what comes next for it.
-func (v *view) proposeOthers(p *rollout.Proposal) {
+func (v *View) proposeOthers(p *rollout.Proposal) {
 	for i := range v.rec.Versions {
 		r := &v.rec.Versions[i]
 		if drift := v.manifestDrift(r); len(drift) > 0 {
@@ -149,7 +145,7 @@ func (v *view) proposeOthers(p *rollout.Proposal) {
 
 // proposeManifests answers drift of a version's files before anything else is done to them: an edit needs the manifest
 // that was written. A new rendering does not.
-func (v *view) proposeManifests(p *rollout.Proposal, r *v1alpha1.RecordedVersion, drift []rollout.Drift) {
+func (v *View) proposeManifests(p *rollout.Proposal, r *v1alpha1.RecordedVersion, drift []rollout.Drift) {
 	written := func(a rollout.Action) bool {
 		return a.BuildID == r.BuildID && a.Kind == rollout.UpdateVersion && a.Update == rollout.UpdateTemplate
 	}

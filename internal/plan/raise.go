@@ -9,7 +9,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-func (v *view) ramp(to float64) rollout.Action {
+func (v *View) ramp(to float64) rollout.Action {
 	a := rollout.Action{Kind: rollout.Ramp, BuildID: v.target.BuildID, From: v.targetShare(), To: to,
 		Steps: len(v.steps())}
 	for i, s := range v.steps() {
@@ -21,30 +21,30 @@ func (v *view) ramp(to float64) rollout.Action {
 	return a
 }
 
-func (v *view) promote(reason string) rollout.Action {
+func (v *View) promote(reason string) rollout.Action {
 	return rollout.Action{Kind: rollout.Promote, BuildID: v.target.BuildID, From: v.targetShare(), To: 100,
 		Steps: len(v.steps()), Reason: reason}
 }
 
 // targetShare is the target's share as a person would write it.
-func (v *view) targetShare() float64 { return rollout.AsWritten(v.actual.Share(v.target.BuildID)) }
+func (v *View) targetShare() float64 { return rollout.AsWritten(v.actual.Share(v.target.BuildID)) }
 
-func (v *view) steps() []v1alpha1.RolloutStep {
+func (v *View) steps() []v1alpha1.RolloutStep {
 	if v.spec.Spec.Rollout.Strategy != v1alpha1.Progressive {
 		return nil
 	}
 	return v.spec.Spec.Rollout.Steps
 }
 
-func (v *view) targetRamps() bool { return v.actual.HasRamp && v.actual.Ramping == v.target.BuildID }
+func (v *View) targetRamps() bool { return v.actual.HasRamp && v.actual.Ramping == v.target.BuildID }
 
 // stepAfter is the first step above a share, nil if there is none.
-func (v *view) stepAfter(share float32) *v1alpha1.RolloutStep {
+func (v *View) stepAfter(share float32) *v1alpha1.RolloutStep {
 	return find(v.steps(), func(s *v1alpha1.RolloutStep) bool { return float32(s.RampPercentage) > share })
 }
 
 // stepAt is the index of the highest step not above the target's ramp, -1 if there is none.
-func (v *view) stepAt() int {
+func (v *View) stepAt() int {
 	at := -1
 	for i, s := range v.steps() {
 		if float32(s.RampPercentage) <= v.actual.Percentage {
@@ -54,7 +54,7 @@ func (v *view) stepAt() int {
 	return at
 }
 
-func manual(v *view) (outcome, bool) {
+func manual(v *View) (outcome, bool) {
 	if v.spec.Spec.Rollout.Strategy != v1alpha1.Manual {
 		return outcome{}, false
 	}
@@ -67,7 +67,7 @@ func manual(v *view) (outcome, bool) {
 		v.target.BuildID), true
 }
 
-func gated(v *view) (outcome, bool) {
+func gated(v *View) (outcome, bool) {
 	g := v.pointGate()
 	if g == nil {
 		return outcome{}, false
@@ -76,7 +76,7 @@ func gated(v *view) (outcome, bool) {
 }
 
 // gateOutcome starts, awaits or gives up on a gate; it does not fit once the gate has passed.
-func gateOutcome(v *view, g *rollout.GateSpec) (outcome, bool) {
+func gateOutcome(v *View, g *rollout.GateSpec) (outcome, bool) {
 	r := v.gate(g)
 	switch r.state {
 	case rollout.GateCompleted:
@@ -101,7 +101,7 @@ func gateOutcome(v *view, g *rollout.GateSpec) (outcome, bool) {
 
 // gateNowhere waits for a workflow task queue as long as for workers: a worker may register its task queues one after
 // the other.
-func gateNowhere(v *view, r gateResult) outcome {
+func gateNowhere(v *View, r gateResult) outcome {
 	if deadline, _ := v.pollerDeadline(); !v.now.After(deadline) {
 		o := say(rollout.WaitingForPollers, "%s", r.message)
 		o.due = deadline
@@ -111,12 +111,12 @@ func gateNowhere(v *view, r gateResult) outcome {
 }
 
 // turnBack takes a build's traffic, if it has any, and bars it.
-func (v *view) turnBack(buildID string, cause rollout.Cause, by, reason string) rollout.Action {
+func (v *View) turnBack(buildID string, cause rollout.Cause, by, reason string) rollout.Action {
 	return rollout.Action{Kind: rollout.ResetRamp, BuildID: buildID, From: v.share(buildID), Cause: cause, Bar: by,
 		Reason: reason}
 }
 
-func firstVersion(v *view) (outcome, bool) {
+func firstVersion(v *View) (outcome, bool) {
 	if v.actual.Current != "" || v.targetRamps() {
 		return outcome{}, false
 	}
@@ -131,7 +131,7 @@ func firstVersion(v *view) (outcome, bool) {
 	return say(rollout.StaleFacts, "%s", e.why), true
 }
 
-func allAtOnce(v *view) (outcome, bool) {
+func allAtOnce(v *View) (outcome, bool) {
 	if v.spec.Spec.Rollout.Strategy != v1alpha1.AllAtOnce {
 		return outcome{}, false
 	}
@@ -140,11 +140,11 @@ func allAtOnce(v *view) (outcome, bool) {
 }
 
 // ramping says where the rollout stands, in words that do not move by themselves.
-func (v *view) ramping(share float64) outcome {
+func (v *View) ramping(share float64) outcome {
 	return say(rollout.Ramping, "%s gets %s of new workflows", v.target.BuildID, rollout.Percent(share))
 }
 
-func firstStep(v *view) (outcome, bool) {
+func firstStep(v *View) (outcome, bool) {
 	if v.targetRamps() {
 		return outcome{}, false
 	}
@@ -152,7 +152,7 @@ func firstStep(v *view) (outcome, bool) {
 	return v.ramping(a.To).with(a)
 }
 
-func notAStep(v *view) (outcome, bool) {
+func notAStep(v *View) (outcome, bool) {
 	at := v.stepAt()
 	if at >= 0 && float32(v.steps()[at].RampPercentage) == v.actual.Percentage {
 		return outcome{}, false
@@ -166,7 +166,7 @@ func notAStep(v *view) (outcome, bool) {
 	return v.ramping(a.To).with(a)
 }
 
-func pause(v *view) (outcome, bool) {
+func pause(v *View) (outcome, bool) {
 	since := v.actual.PercentageChangedAt
 	if since.IsZero() {
 		return say(rollout.StaleFacts, "Temporal does not say when the ramp changed last"), true
@@ -180,11 +180,11 @@ func pause(v *view) (outcome, bool) {
 	return o, true
 }
 
-func (v *view) pauseEnd() time.Time {
+func (v *View) pauseEnd() time.Time {
 	return v.actual.PercentageChangedAt.Add(v.steps()[v.stepAt()].PauseDuration.Duration)
 }
 
-func nextStep(v *view) (outcome, bool) {
+func nextStep(v *View) (outcome, bool) {
 	at := v.stepAt()
 	if at+1 >= len(v.steps()) {
 		return outcome{}, false
@@ -193,7 +193,7 @@ func nextStep(v *view) (outcome, bool) {
 	return v.ramping(a.To).with(a)
 }
 
-func lastStep(v *view) (outcome, bool) {
+func lastStep(v *View) (outcome, bool) {
 	a := v.promote("the last step is done")
 	return say(rollout.Ramping, "%s becomes the current version", a.BuildID).with(a)
 }

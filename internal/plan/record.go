@@ -173,7 +173,7 @@ func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
 }
 
 // unfinished reports whether what is desired was decided on the routing as it is, and may be not carried out yet.
-func (v *view) unfinished() bool {
+func (v *View) unfinished() bool {
 	return v.edit != editOpen && v.unmoved()
 }
 

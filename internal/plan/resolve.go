@@ -11,12 +11,8 @@ import (
 )
 
 // Resolve turns a proposal and policy's verdicts on it into what is done now.
-func Resolve(s rollout.Snapshot, p rollout.Proposal, verdicts rollout.Verdicts) rollout.Plan {
-	return newView(&s).resolve(p, verdicts)
-}
-
-func (v *view) resolve(p rollout.Proposal, verdicts rollout.Verdicts) rollout.Plan {
-	r, s := &resolver{view: v, p: p, verdicts: verdicts, state: p.State}, v.s
+func (v *View) Resolve(p rollout.Proposal, verdicts rollout.Verdicts) rollout.Plan {
+	r, s := &resolver{View: v, p: p, verdicts: verdicts, state: p.State}, v.s
 	for _, a := range p.Actions {
 		if a.Kind == rollout.Continue { // first: they bear on the raises, and what policy turns back is barred
 			r.sortContinue(a, verdicts.Of(a.ID))
@@ -47,7 +43,7 @@ func (v *view) resolve(p rollout.Proposal, verdicts rollout.Verdicts) rollout.Pl
 
 // resolver sorts actions into those that are carried out and those that are held.
 type resolver struct {
-	*view
+	*View
 	p          rollout.Proposal
 	verdicts   rollout.Verdicts
 	state      rollout.State

@@ -358,9 +358,9 @@ func TestGateWithoutAQueue(t *testing.T) {
 // TestGateInputMessage: the status says which gate's input is missing, and why, where that is known.
 func TestGateInputMessage(t *testing.T) {
 	withoutInput := all(candidate(), stepGate(2, v1alpha1.GateHold), secretInput())
-	require.Equal(t, "the input of gate Smoke is key input.json of Secret payments/smoke, which the bot was not given", Propose(of(withoutInput)).State.Message)
+	require.Equal(t, "the input of gate Smoke is key input.json of Secret payments/smoke, which the bot was not given", Look(of(withoutInput)).Propose().State.Message)
 	unread := all(withoutInput, hasInput(rollout.GateInput{Problem: "no such file"}))
-	require.Equal(t, "the input of gate Smoke cannot be used: no such file", Propose(of(unread)).State.Message)
+	require.Equal(t, "the input of gate Smoke cannot be used: no such file", Look(of(unread)).Propose().State.Message)
 }
 
 // TestGateOnEveryQueue: one that failed outweighs one that is unknown, missing or running.
@@ -380,7 +380,7 @@ func TestGateOnEveryQueue(t *testing.T) {
 		p := decide(t, of(candidate(), gate(v1alpha1.GateHold), gateIs(c.a, 1), func(g *given) {
 			g.listed("v2").Queues = append(g.listed("v2").Queues, polled("refunds"))
 			run := g.Observation.Gates[0]
-			spec := newView(&g.Snapshot).pointGate()
+			spec := Look(g.Snapshot).pointGate()
 			run.WorkflowID, run.TaskQueue, run.State = spec.WorkflowID("refunds"), "refunds", c.b
 			g.Observation.Gates = append(g.Observation.Gates, run)
 		}), allowed)
@@ -430,7 +430,7 @@ func TestAsk(t *testing.T) {
 		{"the spec is gone", all(old, func(g *given) { g.Spec = nil }), nil, nil, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := Ask(of(c.given))
+			a := Look(of(c.given)).Ask()
 			sorted := func(in []string) []string { return append([]string{}, sortedKeys(setOf(in))...) }
 			require.Equal(t, sorted(c.queues), append([]string{}, a.Queues...), "queues")
 			require.Equal(t, sorted(c.pinned), append([]string{}, a.OpenPinned...), "pinned")
@@ -440,9 +440,9 @@ func TestAsk(t *testing.T) {
 		})
 	}
 	s := of(func(g *given) { g.Spec.Spec.WorkerOptions.TemporalNamespace = "other" })
-	require.Equal(t, "prod", Ask(s).TemporalNamespace, "where its versions are")
+	require.Equal(t, "prod", Look(s).Ask().TemporalNamespace, "where its versions are")
 	s.Record.Routing = nil
-	require.Equal(t, "other", Ask(s).TemporalNamespace)
+	require.Equal(t, "other", Look(s).Ask().TemporalNamespace)
 }
 
 func builds(asks []rollout.ClosedAsk) []string {

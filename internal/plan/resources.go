@@ -14,7 +14,7 @@ import (
 
 // proposeResources gives each version the objects that its templates say. What is read while the spec cannot be used,
 // or of versions of somebody else, changes nothing.
-func (v *view) proposeResources(p *rollout.Proposal) {
+func (v *View) proposeResources(p *rollout.Proposal) {
 	if v.unusable != nil {
 		return
 	}
@@ -40,10 +40,10 @@ func restores(actions []rollout.Action, buildID string) bool {
 	})
 }
 
-func (v *view) isTarget(buildID string) bool { return v.target != nil && v.target.BuildID == buildID }
+func (v *View) isTarget(buildID string) bool { return v.target != nil && v.target.BuildID == buildID }
 
 // resourceWrites are the changes that a recorded version's objects need as it is.
-func (v *view) resourceWrites(r *v1alpha1.RecordedVersion) []rollout.ResourceWrite {
+func (v *View) resourceWrites(r *v1alpha1.RecordedVersion) []rollout.ResourceWrite {
 	of := v.resourceSubject(r)
 	if retired(r) {
 		of.Pods = rollout.PodsGone
@@ -52,7 +52,7 @@ func (v *view) resourceWrites(r *v1alpha1.RecordedVersion) []rollout.ResourceWri
 }
 
 // resourceSubject is a recorded version as templates see it, when it is not scaled down.
-func (v *view) resourceSubject(r *v1alpha1.RecordedVersion) rollout.ResourceSubject {
+func (v *View) resourceSubject(r *v1alpha1.RecordedVersion) rollout.ResourceSubject {
 	of := rollout.ResourceSubject{Have: r.Resources, States: v.states(r.BuildID), Pods: rollout.PodsWanted,
 		Replicas: r.Replicas}
 	if v.spec != nil && isZero(v.spec.Spec.Replicas) && (v.followsSpec(r.BuildID) || isZero(r.Replicas)) {
@@ -62,7 +62,7 @@ func (v *view) resourceSubject(r *v1alpha1.RecordedVersion) rollout.ResourceSubj
 }
 
 // states are what a version is; none where that is not known.
-func (v *view) states(buildID string) []v1alpha1.VersionState {
+func (v *View) states(buildID string) []v1alpha1.VersionState {
 	var out []v1alpha1.VersionState
 	st := v.status(buildID)
 	if st == rollout.StatusUnknown {
@@ -78,13 +78,13 @@ func (v *view) states(buildID string) []v1alpha1.VersionState {
 }
 
 // followsSpec reports whether a version's replicas are those of the spec: the others keep what they have.
-func (v *view) followsSpec(buildID string) bool {
+func (v *View) followsSpec(buildID string) bool {
 	st := v.status(buildID)
 	return v.isTarget(buildID) || st == rollout.StatusCurrent || st == rollout.StatusRamping
 }
 
 // newResources are the objects that the target is created with.
-func (v *view) newResources() []rollout.ResourceWrite {
+func (v *View) newResources() []rollout.ResourceWrite {
 	return v.s.ResourceWrites(v.resourceSubject(&v1alpha1.RecordedVersion{BuildID: v.target.BuildID}))
 }
 
@@ -98,7 +98,7 @@ func replicasWith(n *int32, have []v1alpha1.RecordedResource) *int32 {
 }
 
 // wantedReplicas is the number that a version's manifest has to have. An object counts once it is recorded.
-func (v *view) wantedReplicas(r *v1alpha1.RecordedVersion) *int32 {
+func (v *View) wantedReplicas(r *v1alpha1.RecordedVersion) *int32 {
 	if v.followsSpec(r.BuildID) {
 		return replicasWith(rollout.ReplicasFor(v.spec.Spec.Replicas, r.Replicas), r.Resources)
 	}
@@ -110,7 +110,7 @@ func (v *view) wantedReplicas(r *v1alpha1.RecordedVersion) *int32 {
 
 // unready says why the target is not created yet: a version before it has an object whose template cannot be used now,
 // and a version without its scaler could not bear the traffic.
-func (v *view) unready() *rollout.Problem {
+func (v *View) unready() *rollout.Problem {
 	for i := range v.rec.Versions {
 		for _, have := range v.rec.Versions[i].Resources {
 			at := slices.IndexFunc(v.s.Resources, func(t rollout.ResourceTemplate) bool {
@@ -127,7 +127,7 @@ func (v *view) unready() *rollout.Problem {
 	return nil
 }
 
-func resourcesUnready(v *view) (outcome, bool) {
+func resourcesUnready(v *View) (outcome, bool) {
 	if v.recorded(v.target.BuildID) != nil {
 		return outcome{}, false
 	}

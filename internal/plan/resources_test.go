@@ -157,7 +157,7 @@ func TestResources(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := of(c.given)
-			if diff := cmp.Diff(c.want, sayAll(Propose(s).Actions)); diff != "" {
+			if diff := cmp.Diff(c.want, sayAll(Look(s).Propose().Actions)); diff != "" {
 				t.Errorf("actions (-want +got):\n%s", diff)
 			}
 			p := decide(t, twice(s), allowed)

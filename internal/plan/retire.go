@@ -23,7 +23,7 @@ const leastQuiet = time.Minute
 
 // retirement is the wish that the worker deployment ends, nil for none. One by annotation ends with the annotation, but
 // not with the spec.
-func (v *view) retirement() *v1alpha1.Retire {
+func (v *View) retirement() *v1alpha1.Retire {
 	r := v.rec.Retire
 	spec := v.s.Spec
 	annotated := spec != nil && spec.Metadata.Annotations[rollout.AnnotationRetire] == "true"
@@ -36,7 +36,7 @@ func (v *view) retirement() *v1alpha1.Retire {
 	return nil
 }
 
-func retiring(v *view) (outcome, bool) {
+func retiring(v *View) (outcome, bool) {
 	if v.retire == nil {
 		return outcome{}, false
 	}
@@ -54,7 +54,7 @@ func retiring(v *view) (outcome, bool) {
 
 // retiringUnramped is what there is to do, and to say, once there is no ramp: traffic is taken back before the commit
 // that says so.
-func (v *view) retiringUnramped() (outcome, bool) {
+func (v *View) retiringUnramped() (outcome, bool) {
 	switch left := v.actual.Current; {
 	case v.foreign():
 		return stalled(rollout.OwnedByAnother, "%s is retired by %s, but %s", v.s.Deployment, v.retire.By,
@@ -80,7 +80,7 @@ func (v *view) retiringUnramped() (outcome, bool) {
 	return say(rollout.Retiring, "%s is retired: nothing of it is left", v.s.Deployment), true
 }
 
-func (v *view) recordedIDs() []string {
+func (v *View) recordedIDs() []string {
 	var out []string
 	for _, r := range v.rec.Versions {
 		out = append(out, r.BuildID)
@@ -89,7 +89,7 @@ func (v *view) recordedIDs() []string {
 }
 
 // leaving is the version of ours that is still current though the worker deployment is retired, "" for none.
-func (v *view) leaving() string {
+func (v *View) leaving() string {
 	if v.retire == nil || v.recorded(v.actual.Current) == nil {
 		return ""
 	}
@@ -97,7 +97,7 @@ func (v *view) leaving() string {
 }
 
 // unroute takes the current version's traffic away, if a person asked for that and may have it.
-func (v *view) unroute(current string) (outcome, bool) {
+func (v *View) unroute(current string) (outcome, bool) {
 	if v.retire.Current == v1alpha1.KeepCurrent {
 		return stalled(rollout.Retiring,
 			"%s is retired by %s, but %s is current and gets its new workflows. Start them elsewhere, and then: "+
@@ -130,7 +130,7 @@ func (v *view) unroute(current string) (outcome, bool) {
 
 // unneeded answers whether a current version can lose its traffic: new workflows have somewhere else to go, or there
 // are none, and none that is open. The second result is when the answer may change by itself.
-func (v *view) unneeded(current string) (evidence, time.Time) {
+func (v *View) unneeded(current string) (evidence, time.Time) {
 	if v.replaced(current) {
 		return yes(), time.Time{}
 	}
@@ -153,17 +153,17 @@ func (v *view) unneeded(current string) (evidence, time.Time) {
 }
 
 // quiet is how long the current version must have been without a new workflow.
-func (v *view) quiet() time.Duration { return max(v.sunset().ScaledownDelay.Duration, leastQuiet) }
+func (v *View) quiet() time.Duration { return max(v.sunset().ScaledownDelay.Duration, leastQuiet) }
 
 // replaced reports whether unversioned workers are known to be on all task queues of a version.
-func (v *view) replaced(buildID string) bool {
+func (v *View) replaced(buildID string) bool {
 	o := v.obs.Version(buildID)
 	return o != nil && o.QueuesKnown == rollout.Yes && len(o.Queues) > 0 &&
 		!slices.ContainsFunc(o.Queues, func(q rollout.TaskQueue) bool { return q.Unversioned != rollout.Yes })
 }
 
 // strays are files in the record's folder that the bot did not write.
-func (v *view) strays() []string {
+func (v *View) strays() []string {
 	files := maps.Clone(v.s.Record.Files)
 	for _, own := range layout.OfRecord() {
 		delete(files, own)
@@ -172,7 +172,7 @@ func (v *view) strays() []string {
 }
 
 // ended reports whether nothing is left of a worker deployment that was retired but its record.
-func (v *view) ended() bool {
+func (v *View) ended() bool {
 	return v.retire != nil && v.unusable == nil && v.readable() && !v.foreign() && !v.actual.HasRamp &&
 		len(v.rec.Versions) == 0 &&
 		v.s.SpecPath == "" && v.s.Record.Routing != nil && len(v.strays()) == 0

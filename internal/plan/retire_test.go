@@ -124,12 +124,12 @@ func TestUnroute(t *testing.T) {
 
 // TestAskUnroute: it is asked whether anything uses the version only where that decides.
 func TestAskUnroute(t *testing.T) {
-	a := Ask(of(retires(v1alpha1.UnrouteProven, 2*time.Hour)))
+	a := Look(of(retires(v1alpha1.UnrouteProven, 2*time.Hour))).Ask()
 	require.Equal(t, []string{id("v1")}, a.InUse)
 	require.Equal(t, ago(time.Hour), a.InUseSince)
 	require.Equal(t, []string{id("v1")}, a.Queues)
-	require.Empty(t, Ask(of(retires(v1alpha1.KeepCurrent, 2*time.Hour))).InUse)
-	require.Empty(t, Ask(of(none)).InUse)
+	require.Empty(t, Look(of(retires(v1alpha1.KeepCurrent, 2*time.Hour))).Ask().InUse)
+	require.Empty(t, Look(of(none)).Ask().InUse)
 }
 
 func TestNeverRetire(t *testing.T) {

@@ -83,20 +83,20 @@ func TestStatusIsSorted(t *testing.T) {
 // TestReasons: what there is to say where two cases differ in nothing else.
 func TestReasons(t *testing.T) {
 	nowhere := all(candidate(), gate(v1alpha1.GateHold), activitiesOnly)
-	require.Contains(t, Propose(of(nowhere)).State.Message, "no workflow task queue")
-	require.NotContains(t, Propose(of(nowhere)).State.Message, "push another build")
-	require.Contains(t, Propose(of(candidate(), gate(v1alpha1.GateHold), gateIs(rollout.GateFailed, 1))).State.Message, "push another build")
+	require.Contains(t, Look(of(nowhere)).Propose().State.Message, "no workflow task queue")
+	require.NotContains(t, Look(of(nowhere)).Propose().State.Message, "push another build")
+	require.Contains(t, Look(of(candidate(), gate(v1alpha1.GateHold), gateIs(rollout.GateFailed, 1))).Propose().State.Message, "push another build")
 
 	gone := func(g *given) { g.Spec = nil }
-	require.Contains(t, Propose(of(gone)).State.Message, "rampart retire payments/checkout")
-	require.Contains(t, Propose(of(gone, retires(v1alpha1.KeepCurrent, time.Hour))).State.Message, "until all is retired")
+	require.Contains(t, Look(of(gone)).Propose().State.Message, "rampart retire payments/checkout")
+	require.Contains(t, Look(of(gone, retires(v1alpha1.KeepCurrent, time.Hour))).Propose().State.Message, "until all is retired")
 
 	uncounted := func(g *given) { g.listed("v1").InUse.Reason = "visibility is away" }
-	require.Contains(t, Propose(of(retires(v1alpha1.UnrouteProven, 2*time.Hour), uncounted)).State.Message, "visibility is away")
-	require.Contains(t, Propose(of(retires(v1alpha1.UnrouteProven, 2*time.Hour))).State.Message, "not asked")
+	require.Contains(t, Look(of(retires(v1alpha1.UnrouteProven, 2*time.Hour), uncounted)).Propose().State.Message, "visibility is away")
+	require.Contains(t, Look(of(retires(v1alpha1.UnrouteProven, 2*time.Hour))).Propose().State.Message, "not asked")
 
 	reason := func(kind rollout.ActionKind, c ...change) string {
-		for _, a := range Propose(of(c...)).Actions {
+		for _, a := range Look(of(c...)).Propose().Actions {
 			if a.Kind == kind {
 				return a.Reason
 			}
@@ -113,10 +113,10 @@ func TestReasons(t *testing.T) {
 // TestAskForMetrics: only while they decide.
 func TestAskForMetrics(t *testing.T) {
 	want := &rollout.MetricsAsk{Candidate: id("v2"), Current: id("v1"), Metrics: []v1alpha1.Metric{{Name: "error_rate", MaxAge: lasting(2 * time.Minute)}}}
-	require.Equal(t, want, Ask(of(rampsAt(10, time.Hour), analysed(errorRate))).Metrics)
-	require.Equal(t, want, Ask(of(promoted(time.Minute), analysed(errorRate, baked))).Metrics)
-	require.Nil(t, Ask(of(promoted(time.Minute), analysed(errorRate))).Metrics, "only a rollback is open")
-	require.Nil(t, Ask(of(rampsAt(10, time.Hour), analysed())).Metrics)
+	require.Equal(t, want, Look(of(rampsAt(10, time.Hour), analysed(errorRate))).Ask().Metrics)
+	require.Equal(t, want, Look(of(promoted(time.Minute), analysed(errorRate, baked))).Ask().Metrics)
+	require.Nil(t, Look(of(promoted(time.Minute), analysed(errorRate))).Ask().Metrics, "only a rollback is open")
+	require.Nil(t, Look(of(rampsAt(10, time.Hour), analysed())).Ask().Metrics)
 }
 
 // TestEditWithAGate: a wish waits for its gate, and is answered when that fails.
@@ -151,9 +151,9 @@ func TestSettledBesideADrainedVersion(t *testing.T) {
 // TestTargetBesideAnEdit: a file that is written anyway is written once.
 func TestTargetBesideAnEdit(t *testing.T) {
 	require.Equal(t, []string{"UpdateVersion v1 Connection x2"},
-		sayAll(Propose(of(askedFor(replicas(5)), func(g *given) { g.version("v1").ConnectionHash = "old" })).Actions))
+		sayAll(Look(of(askedFor(replicas(5)), func(g *given) { g.version("v1").ConnectionHash = "old" })).Propose().Actions))
 	require.Equal(t, []string{"Restore v1 x5"},
-		sayAll(Propose(of(askedFor(replicas(5)), func(g *given) { g.version("v1").Guard = v1alpha1.GuardOff })).Actions))
+		sayAll(Look(of(askedFor(replicas(5)), func(g *given) { g.version("v1").Guard = v1alpha1.GuardOff })).Propose().Actions))
 }
 
 // TestActionIDs: policy's verdict on one step is not that on another.
@@ -212,14 +212,14 @@ func TestOneMove(t *testing.T) {
 
 // TestTakenBackSays: the routing that it leads to, and whose reason stands.
 func TestTakenBackSays(t *testing.T) {
-	taken, err := DecideTakeBack(of(rampsAt(10, time.Minute)), adasWish)
+	taken, err := Look(of(rampsAt(10, time.Minute))).DecideTakeBack(adasWish)
 	require.NoError(t, err)
 	require.Equal(t, rollout.RoutingConfig{Current: id("v1")}, taken.Now())
-	taken, err = DecideTakeBack(of(candidate(), marked("v2", "1 too slow")), adasWish)
+	taken, err = Look(of(candidate(), marked("v2", "1 too slow"))).DecideTakeBack(adasWish)
 	require.NoError(t, err)
 	require.Equal(t, "too slow", taken.Bar.Reason)
 	require.Equal(t, id("v1"), taken.Now().Current, "nothing moves")
-	taken, err = DecideTakeBack(of(candidate(), barsBuild("v2")), adasWish)
+	taken, err = Look(of(candidate(), barsBuild("v2"))).DecideTakeBack(adasWish)
 	require.NoError(t, err)
 	require.Equal(t, adasWish.Reason, taken.Bar.Reason)
 }
@@ -232,7 +232,7 @@ func TestPromotionIsDated(t *testing.T) {
 		if changed.IsZero() {
 			want = noon
 		}
-		order := newView(&s).promotions
+		order := Look(s).promotions
 		require.Equal(t, stamp(want), order[len(order)-1].At)
 		require.Equal(t, stamp(want), order[len(order)-2].LeftAt)
 	}

@@ -78,7 +78,7 @@ func (r *resolver) routed() rollout.RoutingConfig {
 
 func (r *resolver) routedStatus(buildID string) rollout.VersionStatus {
 	to := r.routed()
-	was := r.view.status(buildID)
+	was := r.View.status(buildID)
 	switch {
 	case !r.readable():
 	case to.Current == buildID:

@@ -39,9 +39,8 @@ type TakenBack struct {
 }
 
 // AskTakeBack says what more to read of Temporal for a TakeBack, as Ask does for a cycle.
-func AskTakeBack(s rollout.Snapshot, w TakeBack) rollout.Ask {
-	a := Ask(s)
-	v := newView(&s)
+func (v *View) AskTakeBack(w TakeBack) rollout.Ask {
+	a := v.Ask()
 	if !v.readable() || v.foreign() {
 		return a
 	}
@@ -55,15 +54,14 @@ func AskTakeBack(s rollout.Snapshot, w TakeBack) rollout.Ask {
 
 // DecideTakeBack decides what a person's rollback does, by the same steps as the bot's own. The error says why it
 // cannot be done.
-func DecideTakeBack(s rollout.Snapshot, w TakeBack) (TakenBack, error) {
-	v := newView(&s)
+func (v *View) DecideTakeBack(w TakeBack) (TakenBack, error) {
 	if err := v.steerable(); err != nil {
 		return TakenBack{}, err
 	}
 	id := v.losing(w)
 	if id == "" && !v.actual.HasRamp {
 		return TakenBack{}, fmt.Errorf("the spec of %s names no build now (%s): name the one that is to lose its "+
-			"traffic with --build", s.Deployment, describe(v.actual))
+			"traffic with --build", v.s.Deployment, describe(v.actual))
 	}
 	t := TakenBack{attempt: max(v.attempt(id), 1), was: v.desired, asked: v.desired, held: v.rec.Hold != nil,
 		Bar: v1alpha1.Bar{BuildID: id, By: w.By, Reason: w.Reason, At: v1alpha1.NewTime(v.now)}}
@@ -99,7 +97,7 @@ func DecideTakeBack(s rollout.Snapshot, w TakeBack) (TakenBack, error) {
 	}
 	p := rollout.Proposal{Target: v.target, Row: "asked", Actions: []rollout.Action{move},
 		State: rollout.State{Reason: rollout.RolledBack, Message: w.Reason, Stalled: true}}
-	t.Plan = Resolve(s, p, rollout.Verdicts{})
+	t.Plan = v.Resolve(p, rollout.Verdicts{})
 	if t.Plan.Lower != nil {
 		t.now = v.actual.AfterMove(move)
 	}
@@ -116,7 +114,7 @@ func (t TakenBack) Now() rollout.RoutingConfig {
 }
 
 // steerable says why the routing cannot be moved by us, nil if it can.
-func (v *view) steerable() error {
+func (v *View) steerable() error {
 	switch p := v.obs.Problem; {
 	case v.s.Record.RoutingProblem != nil && !v.unreadable():
 		return errors.New(v.s.Record.RoutingProblem.Message)
@@ -135,7 +133,7 @@ func (v *view) steerable() error {
 }
 
 // losing is the build that loses its traffic.
-func (v *view) losing(w TakeBack) string {
+func (v *View) losing(w TakeBack) string {
 	switch {
 	case w.BuildID != "":
 		return w.BuildID
@@ -148,7 +146,7 @@ func (v *view) losing(w TakeBack) string {
 }
 
 // backTo is the version that gets the traffic of the current one, or why there is none.
-func (v *view) backTo(to string) (string, error) {
+func (v *View) backTo(to string) (string, error) {
 	current := v.actual.Current
 	if to == "" {
 		if to = v.predecessor(); to == "" {
@@ -165,7 +163,7 @@ func (v *view) backTo(to string) (string, error) {
 	return to, nil
 }
 
-func (v *view) mayBecomeCurrent(to string) error {
+func (v *View) mayBecomeCurrent(to string) error {
 	switch {
 	case to == v.actual.Current:
 		return fmt.Errorf("%s is the current version already", to)
@@ -183,7 +181,7 @@ func (v *view) mayBecomeCurrent(to string) error {
 // withoutTraffic answers for a build that has no traffic to lose. A build that was turned back already is fine: a
 // person who says it twice means the same build, not the one before it. So does a person who names no build, unless
 // another build was promoted since. A mark that was not recorded is recorded now.
-func (v *view) withoutTraffic(t TakenBack, named bool) (TakenBack, error) {
+func (v *View) withoutTraffic(t TakenBack, named bool) (TakenBack, error) {
 	id := t.Bar.BuildID
 	b := v.bar(id, t.Bar.TemplateHash)
 	if b == nil || !named && v.promotedSince(b) {

@@ -48,7 +48,7 @@ func TestBackToWorkersOfOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := of(c.given, othersRun("v1"))
-			require.Contains(t, Ask(s).Queues, id("v1"))
+			require.Contains(t, Look(s).Ask().Queues, id("v1"))
 			plan := decide(t, s, c.judge)
 			require.Equal(t, []string{"SetCurrent v1 0"}, sayCall(plan.Lower))
 			require.Empty(t, Never(s, plan))
@@ -130,7 +130,7 @@ func TestTakeBack(t *testing.T) {
 			if c.wish != nil {
 				c.wish(&w)
 			}
-			got, err := DecideTakeBack(s, w)
+			got, err := Look(s).DecideTakeBack(w)
 			require.NoError(t, err)
 			require.Equal(t, c.done, got.Done)
 			require.NotEmpty(t, got.Said)
@@ -181,7 +181,7 @@ func TestTakeBackIsRefused(t *testing.T) {
 		{"from a ramp to a version", rampsAt(10, time.Minute), TakeBack{To: id("v1")}, "--to is for a current version"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := DecideTakeBack(of(c.given), c.wish)
+			_, err := Look(of(c.given)).DecideTakeBack(c.wish)
 			require.Error(t, err)
 			require.Contains(t, named(err.Error()), c.want)
 		})
@@ -193,7 +193,7 @@ func TestTakeBackRecord(t *testing.T) {
 	for name, given := range map[string]change{"ramp": rampsAt(10, time.Minute), "promotion": promoted(time.Minute)} {
 		t.Run(name, func(t *testing.T) {
 			s := of(given)
-			taken, err := DecideTakeBack(s, adasWish)
+			taken, err := Look(s).DecideTakeBack(adasWish)
 			require.NoError(t, err)
 			want := taken.Record(s.Record.Routing.Spec)
 			require.Equal(t, []v1alpha1.Bar{byAda("v2")}, want.Bars)
@@ -231,7 +231,7 @@ func TestTakeBackBesideAnEdit(t *testing.T) {
 			s := of(given)
 			wish := adasWish
 			wish.BuildID = id("v2")
-			taken, err := DecideTakeBack(s, wish)
+			taken, err := Look(s).DecideTakeBack(wish)
 			require.NoError(t, err)
 			got := taken.Record(s.Record.Routing.Spec)
 			require.Equal(t, v1alpha1.DesiredRouting{Current: id("v1")}, got.Desired)
@@ -249,7 +249,7 @@ func TestTakeBackBesideAnEdit(t *testing.T) {
 // TestTakeBackKeepsWhatOthersDecided: a hold of before, and a desired routing that moved on, are not written over.
 func TestTakeBackKeepsWhatOthersDecided(t *testing.T) {
 	s := of(rampsAt(10, time.Minute), holds(v1alpha1.HoldDrift, "v2"))
-	taken, err := DecideTakeBack(s, adasWish)
+	taken, err := Look(s).DecideTakeBack(adasWish)
 	require.NoError(t, err)
 	later := of(rampsAt(10, time.Minute), holds(v1alpha1.HoldDrift, "v2"), desires("v1", "v3", 10)).Record.Routing.Spec
 	got := taken.Record(later)
@@ -258,10 +258,10 @@ func TestTakeBackKeepsWhatOthersDecided(t *testing.T) {
 }
 
 func TestAskTakeBack(t *testing.T) {
-	a := AskTakeBack(of(promoted(2*time.Hour)), TakeBack{BuildID: id("v2")})
+	a := Look(of(promoted(2 * time.Hour))).AskTakeBack(TakeBack{BuildID: id("v2")})
 	require.Equal(t, []string{id("v1"), id("v2")}, a.Queues)
-	require.Equal(t, []string{id("v1"), id("v2")}, AskTakeBack(of(promoted(2*time.Hour)), TakeBack{To: id("v1")}).Queues)
-	require.Empty(t, AskTakeBack(of(promoted(2*time.Hour), foreign()), TakeBack{}).Queues)
+	require.Equal(t, []string{id("v1"), id("v2")}, Look(of(promoted(2*time.Hour))).AskTakeBack(TakeBack{To: id("v1")}).Queues)
+	require.Empty(t, Look(of(promoted(2*time.Hour), foreign())).AskTakeBack(TakeBack{}).Queues)
 }
 
 // TestTakeBackBesideTheBot: a person takes traffic back at any place of a bot's cycle, and dies with or without having
@@ -272,8 +272,8 @@ func TestTakeBackBesideTheBot(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				w := start(t)
 				s := w.look()
-				s.Observation = w.server.observe(AskTakeBack(s, adasWish))
-				taken, err := DecideTakeBack(s, adasWish)
+				s.Observation = w.server.observe(Look(s).AskTakeBack(adasWish))
+				taken, err := Look(s).DecideTakeBack(adasWish)
 				require.NoError(t, err)
 				require.NoError(t, w.server.call(*taken.Plan.Lower, true, false))
 				back := len(w.server.calls)
@@ -299,10 +299,10 @@ func TestTakeBackBesideTheBot(t *testing.T) {
 // or without.
 func TestMarkIsLifted(t *testing.T) {
 	over := func(g *given) { g.version("v2").TurnedBack = 1 }
-	require.Equal(t, "barred", Propose(of(all(candidate(), marked("v2", "1 timeouts")))).Row)
+	require.Equal(t, "barred", Look(of(all(candidate(), marked("v2", "1 timeouts")))).Propose().Row)
 	p := decide(t, of(all(candidate(), marked("v2", "1 timeouts"), over)), allowed)
 	require.Equal(t, "first-step", p.Row)
 	require.Equal(t, 2, p.Record.Target.Attempt)
 	require.Empty(t, p.Record.Bars)
-	require.Equal(t, "barred", Propose(of(all(candidate(), marked("v2", "2 timeouts"), over))).Row, "a mark of the next attempt counts")
+	require.Equal(t, "barred", Look(of(all(candidate(), marked("v2", "2 timeouts"), over))).Propose().Row, "a mark of the next attempt counts")
 }

@@ -27,7 +27,7 @@ type death struct {
 func newTally() *tally { return &tally{rows: map[string]int{}, deaths: map[death]int{}} }
 
 func (c *tally) others(s rollout.Snapshot, p rollout.Plan) {
-	v := newView(&s)
+	v := Look(s)
 	if s.Record.RoutingProblem != nil || !v.readable() {
 		return
 	}

@@ -19,7 +19,7 @@ type outcome struct {
 type row struct {
 	name  string
 	about about
-	fits  func(*view) (outcome, bool)
+	fits  func(*View) (outcome, bool)
 }
 
 // about says what a row decides about. When the worker deployment is owned by someone else, rows about routing do not
@@ -92,7 +92,7 @@ func (o outcome) with(actions ...rollout.Action) (outcome, bool) {
 	return o, true
 }
 
-func recordUnreadable(v *view) (outcome, bool) {
+func recordUnreadable(v *View) (outcome, bool) {
 	p := v.s.Record.RoutingProblem
 	if p == nil {
 		return outcome{}, false
@@ -100,14 +100,14 @@ func recordUnreadable(v *view) (outcome, bool) {
 	return stalled(rollout.PlanGenerationFailed, "%s", p.Message), true
 }
 
-func specUnusable(v *view) (outcome, bool) {
+func specUnusable(v *View) (outcome, bool) {
 	if v.unusable == nil {
 		return outcome{}, false
 	}
 	return outcome{state: *v.unusable}, true
 }
 
-func temporalUnreadable(v *view) (outcome, bool) {
+func temporalUnreadable(v *View) (outcome, bool) {
 	if v.readable() {
 		return outcome{}, false
 	}
@@ -117,7 +117,7 @@ func temporalUnreadable(v *view) (outcome, bool) {
 	return stalled(rollout.TemporalStateFetchFailed, "Temporal was not asked"), true
 }
 
-func resetRamp(v *view) (outcome, bool) {
+func resetRamp(v *View) (outcome, bool) {
 	if !v.actual.HasRamp {
 		return outcome{}, false
 	}
@@ -142,14 +142,14 @@ func resetRamp(v *view) (outcome, bool) {
 
 // resting is the reason to report when traffic is where the spec wants it as soon as this plan is carried out. That was
 // not seen yet.
-func (v *view) resting() rollout.Reason {
+func (v *View) resting() rollout.Reason {
 	if v.target.BuildID == v.actual.Current {
 		return rollout.RolloutComplete
 	}
 	return rollout.WaitingForPollers
 }
 
-func rollbackBarred(v *view) (outcome, bool) {
+func rollbackBarred(v *View) (outcome, bool) {
 	if v.target.BuildID != v.actual.Current {
 		return outcome{}, false
 	}
@@ -170,11 +170,11 @@ func rollbackBarred(v *view) (outcome, bool) {
 }
 
 // rollback makes a version current again, all at once.
-func (v *view) rollback(to string, cause rollout.Cause, reason string) rollout.Action {
+func (v *View) rollback(to string, cause rollout.Cause, reason string) rollout.Action {
 	return rollout.Action{Kind: rollout.Rollback, BuildID: to, From: v.share(to), To: 100, Cause: cause, Reason: reason}
 }
 
-func rollbackTo(v *view) (outcome, bool) {
+func rollbackTo(v *View) (outcome, bool) {
 	to := v.target.BuildID
 	if !v.mayReturn(to) || v.leftAlone() || v.movedBack() || v.targetBar() != nil ||
 		v.canTakeBack(to).answer != rollout.Yes {
@@ -185,7 +185,7 @@ func rollbackTo(v *view) (outcome, bool) {
 	return say(rollout.WaitingForPromotion, "%s", reason).with(v.rollback(to, rollout.CauseSpec, reason))
 }
 
-func drifted(v *view) (outcome, bool) {
+func drifted(v *View) (outcome, bool) {
 	d := v.routingDrift()
 	var reason string
 	switch {
@@ -219,7 +219,7 @@ func drifted(v *view) (outcome, bool) {
 	return o, true
 }
 
-func barred(v *view) (outcome, bool) {
+func barred(v *View) (outcome, bool) {
 	bar := v.targetBar()
 	if bar == nil {
 		return outcome{}, false
@@ -234,7 +234,7 @@ func barred(v *view) (outcome, bool) {
 		bar.BuildID, bar.By, bar.Reason, keeps, v.s.Deployment), true
 }
 
-func create(v *view) (outcome, bool) {
+func create(v *View) (outcome, bool) {
 	t := v.target
 	if v.recorded(t.BuildID) != nil {
 		return outcome{}, false
@@ -251,7 +251,7 @@ func create(v *view) (outcome, bool) {
 	return say(rollout.WaitingForPollers, "workers of %s have to start", t.BuildID).with(a)
 }
 
-func restoreTarget(v *view) (outcome, bool) {
+func restoreTarget(v *View) (outcome, bool) {
 	r := v.recorded(v.target.BuildID)
 	scaledToZero := r.Replicas != nil && *r.Replicas == 0 && !isZero(v.spec.Spec.Replicas)
 	if !scaledToZero && r.Guard == v1alpha1.GuardOn {
@@ -263,7 +263,7 @@ func restoreTarget(v *view) (outcome, bool) {
 
 func isZero(n *int32) bool { return n != nil && *n == 0 }
 
-func updateTemplate(v *view) (outcome, bool) {
+func updateTemplate(v *View) (outcome, bool) {
 	r := v.recorded(v.target.BuildID)
 	if r.TemplateHash == v.target.TemplateHash {
 		return outcome{}, false
@@ -285,7 +285,7 @@ func updateTemplate(v *view) (outcome, bool) {
 }
 
 // afterUpdate is the reason to report while a version is updated in place.
-func (v *view) afterUpdate() rollout.Reason {
+func (v *View) afterUpdate() rollout.Reason {
 	switch v.target.Status {
 	case rollout.StatusCurrent:
 		return rollout.RolloutComplete
@@ -297,7 +297,7 @@ func (v *view) afterUpdate() rollout.Reason {
 	return rollout.WaitingForPollers
 }
 
-func updateConnection(v *view) (outcome, bool) {
+func updateConnection(v *View) (outcome, bool) {
 	r := v.recorded(v.target.BuildID)
 	if r.ConnectionHash == v.connection.Spec.Hash() {
 		return outcome{}, false
@@ -306,12 +306,12 @@ func updateConnection(v *view) (outcome, bool) {
 	return say(v.afterUpdate(), "%s", a.Reason).with(a)
 }
 
-func (v *view) reconnect(r *v1alpha1.RecordedVersion) rollout.Action {
+func (v *View) reconnect(r *v1alpha1.RecordedVersion) rollout.Action {
 	return rollout.Action{Kind: rollout.UpdateVersion, BuildID: r.BuildID, Update: rollout.UpdateConnection,
 		Replicas: r.Replicas, Pools: r.Pools, Reason: v.connection.Ref().In(v.s.Deployment.Namespace) + " changed"}
 }
 
-func waitForPollers(v *view) (outcome, bool) {
+func waitForPollers(v *View) (outcome, bool) {
 	id := v.target.BuildID
 	if id == v.actual.Current {
 		return outcome{}, false
@@ -348,7 +348,7 @@ func waitForPollers(v *view) (outcome, bool) {
 
 // pollerDeadline is until when the target's workers may take to come, and how long that is: from when it became the
 // target, or, where that was held up, from when it was created.
-func (v *view) pollerDeadline() (time.Time, time.Duration) {
+func (v *View) pollerDeadline() (time.Time, time.Duration) {
 	limit := v1alpha1.DefaultProgressDeadlineSeconds * time.Second
 	if n := v.spec.Spec.ProgressDeadlineSeconds; n != nil {
 		limit = time.Duration(*n) * time.Second
@@ -357,7 +357,7 @@ func (v *view) pollerDeadline() (time.Time, time.Duration) {
 }
 
 // awaitedSince is since when the target's workers may come.
-func (v *view) awaitedSince() time.Time {
+func (v *View) awaitedSince() time.Time {
 	since := v.target.Since
 	if r := v.recorded(v.target.BuildID); r.CreatedAt.After(since) {
 		since = r.CreatedAt.Time
@@ -365,7 +365,7 @@ func (v *view) awaitedSince() time.Time {
 	return since
 }
 
-func queueShared(v *view) (outcome, bool) {
+func queueShared(v *View) (outcome, bool) {
 	if v.target.BuildID == v.actual.Current {
 		return outcome{}, false
 	}
@@ -375,7 +375,7 @@ func queueShared(v *view) (outcome, bool) {
 	return outcome{}, false
 }
 
-func complete(v *view) (outcome, bool) {
+func complete(v *View) (outcome, bool) {
 	if v.target.BuildID != v.actual.Current {
 		return outcome{}, false
 	}

@@ -374,7 +374,7 @@ func TestTargetRows(t *testing.T) {
 			t.Run(c.row+"/"+c.name, func(t *testing.T) {
 				s := of(c.given)
 				tested[c.row] = true
-				p := Propose(s)
+				p := Look(s).Propose()
 				require.Equal(t, c.row, p.Row, "%+v", p.State)
 				require.Equal(t, rollout.State{Reason: c.reason, Message: p.State.Message, Stalled: c.stalled}, p.State)
 				require.NotEmpty(t, p.State.Message)
@@ -383,7 +383,7 @@ func TestTargetRows(t *testing.T) {
 				}
 				decide(t, s, allowed)
 				other := of(c.given, c.but)
-				require.Equal(t, c.then, Propose(other).Row)
+				require.Equal(t, c.then, Look(other).Propose().Row)
 				decide(t, other, allowed)
 			})
 		}

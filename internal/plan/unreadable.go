@@ -31,6 +31,6 @@ func earlierRecord(rec v1alpha1.RoutingSpec) v1alpha1.RoutingSpec {
 }
 
 // unreadable reports whether the record cannot be read, and an earlier one takes its place.
-func (v *view) unreadable() bool {
+func (v *View) unreadable() bool {
 	return v.s.Record.RoutingProblem != nil && v.s.Record.LastReadable != nil
 }

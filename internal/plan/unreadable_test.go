@@ -89,7 +89,7 @@ func TestTakeBackWithUnreadableRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := of(c.given, garbled)
-			got, err := DecideTakeBack(s, TakeBack{By: "ada", Reason: "timeouts"})
+			got, err := Look(s).DecideTakeBack(TakeBack{By: "ada", Reason: "timeouts"})
 			require.NoError(t, err)
 			require.Equal(t, c.lower, sayCall(got.Plan.Lower))
 			require.Equal(t, c.now, named(Describe(got.Now())))

@@ -13,7 +13,7 @@ import (
 // started, changed or taken away, since it is unknown what is asked for.
 
 // unusableSpec says why the record, the spec or its connection cannot be used, nil if they can.
-func (v *view) unusableSpec() *rollout.State {
+func (v *View) unusableSpec() *rollout.State {
 	bad := func(reason rollout.Reason, format string, args ...any) *rollout.State {
 		return new(stalled(reason, format, args...).state)
 	}
@@ -62,7 +62,7 @@ func (v *view) unusableSpec() *rollout.State {
 
 // staysRetired says that a worker deployment which is retired does not go without its connection, "" if it is not
 // retired.
-func (v *view) staysRetired() string {
+func (v *View) staysRetired() string {
 	if v.retire == nil {
 		return ""
 	}
@@ -81,28 +81,28 @@ func WhyItStays(s rollout.Snapshot, retire v1alpha1.Retire) string {
 	if s.Spec == nil && s.SpecPath == "" && len(s.Problems) == 0 { // it goes by the one of its status then
 		s.Spec = recordedSpec(&s)
 	}
-	return WhyNothingGoes(s)
+	return Look(s).WhyNothingGoes()
 }
 
 // WhyNothingGoes says why no version is taken out of service, "" if versions go once they are not needed.
-func WhyNothingGoes(s rollout.Snapshot) string {
-	if v := newView(&s); v.unusable != nil {
+func (v *View) WhyNothingGoes() string {
+	if v.unusable != nil {
 		return v.unusable.Message
 	}
 	return ""
 }
 
 // away reports whether the spec asks for another Temporal namespace than where the worker deployment is.
-func (v *view) away() bool {
+func (v *View) away() bool {
 	return v.s.Spec != nil && TemporalNamespace(*v.s) != v.s.Spec.Spec.WorkerOptions.TemporalNamespace
 }
 
 // elsewhere reports whether the spec asks for another Temporal namespace than where its versions are, and the worker
 // deployment is not retired.
-func (v *view) elsewhere() bool { return v.retire == nil && v.away() }
+func (v *View) elsewhere() bool { return v.retire == nil && v.away() }
 
 // sound reports whether nothing is wrong with the spec in Git by itself.
-func (v *view) sound() bool { return len(v.s.Problems) == 0 && v.s.Spec != nil && plannable(v.s.Spec) }
+func (v *View) sound() bool { return len(v.s.Problems) == 0 && v.s.Spec != nil && plannable(v.s.Spec) }
 
 // plannable reports whether the rows know what to do with the strategy.
 func plannable(spec *v1alpha1.WorkerDeployment) bool {
@@ -125,7 +125,7 @@ func connectionReason(spec *v1alpha1.WorkerDeployment) rollout.Reason {
 
 // lastGood is the spec to judge by where the one in Git, or its connection, cannot be used: the one in Git, if only its
 // connection is missing; else the last one that could be used. Nil: none is recorded.
-func (v *view) lastGood() *v1alpha1.WorkerDeployment {
+func (v *View) lastGood() *v1alpha1.WorkerDeployment {
 	if v.sound() && !v.elsewhere() && !v.movesServer() {
 		return v.s.Spec
 	}
@@ -142,22 +142,18 @@ func recordedSpec(s *rollout.Snapshot) *v1alpha1.WorkerDeployment {
 	return &spec
 }
 
-// Judged is a snapshot with the spec that policy judges by: where the one in Git cannot be used, the last one that
+// JudgedBy is the snapshot with the spec that policy judges by: where the one in Git cannot be used, the last one that
 // could.
-func Judged(s rollout.Snapshot) rollout.Snapshot { return newView(&s).judgedBy() }
-
-// judgedBy is the snapshot with the view's spec.
-func (v *view) judgedBy() rollout.Snapshot {
+func (v *View) JudgedBy() rollout.Snapshot {
 	s := *v.s
 	s.Spec = v.spec
 	return s
 }
 
-// ConnectionOf is the connection by which Temporal is asked about a worker deployment: the spec's; where that is not in
-// Git, the spec is broken, or its versions are in another Temporal namespace, the one that they were made with last.
-// Nil: it is not known, or there is no spec to judge by.
-func ConnectionOf(s rollout.Snapshot) *v1alpha1.Connection {
-	v := newView(&s)
+// Connection is the one by which Temporal is asked about the worker deployment: the spec's; where that is not in Git,
+// the spec is broken, or its versions are in another Temporal namespace, the one that they were made with last. Nil: it
+// is not known, or there is no spec to judge by.
+func (v *View) Connection() *v1alpha1.Connection {
 	switch {
 	case v.spec == nil:
 		return nil
@@ -170,7 +166,7 @@ func ConnectionOf(s rollout.Snapshot) *v1alpha1.Connection {
 // findConnection is by which the versions reach Temporal, nil if that is not in Git: the spec's, unless the spec is
 // broken, asks for another Temporal namespace, whose connection may lead to another server, or its connection leads to
 // another server itself.
-func (v *view) findConnection() *v1alpha1.Connection {
+func (v *View) findConnection() *v1alpha1.Connection {
 	if v.sound() && !v.away() && v.sameServer(v.s.Connection) {
 		return v.s.Connection
 	}
@@ -179,7 +175,7 @@ func (v *view) findConnection() *v1alpha1.Connection {
 
 // lastConnection is the one that the versions were made with last, as Git has it now; if it is gone there, or leads to
 // another server, as it was. Nil: not known.
-func (v *view) lastConnection() *v1alpha1.Connection {
+func (v *View) lastConnection() *v1alpha1.Connection {
 	ref, last := v.lastConnectionRef(), v.rec.Connection
 	for _, c := range []*v1alpha1.Connection{v.s.LastConnection, v.s.Connection} {
 		if c != nil && c.Ref() == ref && v.sameServer(c) {
@@ -196,7 +192,7 @@ func (v *view) lastConnection() *v1alpha1.Connection {
 
 // lastConnectionRef names the connection that the versions were made with last: by the record, or, if that is older
 // than such names, by the last spec. Where neither says so, it is the spec's.
-func (v *view) lastConnectionRef() v1alpha1.ConnectionRef {
+func (v *View) lastConnectionRef() v1alpha1.ConnectionRef {
 	last := recordedSpec(v.s)
 	switch {
 	case v.rec.Connection != nil:
@@ -222,15 +218,15 @@ func TemporalNamespace(s rollout.Snapshot) string {
 	return ""
 }
 
-// SubjectOf is the worker deployment of a snapshot that was observed, as calls to Temporal name it.
-func SubjectOf(s rollout.Snapshot) rollout.Subject {
-	return rollout.Subject{Connection: *ConnectionOf(s), Deployment: s.Deployment,
-		TemporalNamespace: TemporalNamespace(s), Identity: s.Environment.ManagerIdentity}
+// Subject is the worker deployment as calls to Temporal name it. It was observed, so its connection is known.
+func (v *View) Subject() rollout.Subject {
+	return rollout.Subject{Connection: *v.Connection(), Deployment: v.s.Deployment,
+		TemporalNamespace: TemporalNamespace(*v.s), Identity: v.s.Environment.ManagerIdentity}
 }
 
 // proposeLowering looks at the rows that take traffic back, while the spec cannot be used. What is broken stays what
 // there is to say first.
-func (v *view) proposeLowering(p *rollout.Proposal) {
+func (v *View) proposeLowering(p *rollout.Proposal) {
 	switch {
 	case v.unusable == nil || v.spec == nil || v.foreign():
 		return
@@ -261,7 +257,7 @@ func (v *view) proposeLowering(p *rollout.Proposal) {
 
 // proposeRest says that a rollout is complete although its environment cannot be used. So one broken file changes no
 // status of the environment's worker deployments that have nothing to do, and costs no commit.
-func (v *view) proposeRest(p *rollout.Proposal) {
+func (v *View) proposeRest(p *rollout.Proposal) {
 	if v.s.EnvironmentProblem == nil || v.unusable.Reason != v.s.EnvironmentProblem.Reason {
 		return
 	}
@@ -280,7 +276,7 @@ func (v *view) proposeRest(p *rollout.Proposal) {
 }
 
 // beside is what there is to say while the spec cannot be used: that first, then what else happens.
-func (v *view) beside(message string) rollout.State {
+func (v *View) beside(message string) rollout.State {
 	return rollout.State{Reason: v.unusable.Reason, Message: rollout.Beside(v.unusable.Message, message), Stalled: true,
 		Meanwhile: message}
 }

@@ -177,12 +177,12 @@ func TestEndOfARetirement(t *testing.T) {
 	annotated := func(g *given) { g.Spec.Metadata.Annotations = map[string]string{rollout.AnnotationRetire: "true"} }
 	require.Contains(t, message(ended(), by(byAnnotation), annotated), "without the annotation it is made anew")
 	require.True(t, decide(t, of(ended(), by(byAnnotation), annotated, specGone), allowed).Remove)
-	require.Contains(t, Propose(of(ended(), by(byAnnotation), annotated, specGone)).State.Message, "nothing of it is left")
+	require.Contains(t, Look(of(ended(), by(byAnnotation), annotated, specGone)).Propose().State.Message, "nothing of it is left")
 }
 
 // TestLostAndAnotherAskedFor: it is said that the target does not become current in the place of what was.
 func TestLostAndAnotherAskedFor(t *testing.T) {
-	message := func(changes ...change) string { return Propose(of(changes...)).State.Message }
+	message := func(changes ...change) string { return Look(of(changes...)).Propose().State.Message }
 	require.Contains(t, message(rampsAt(10, time.Minute), returns("v1", "v2")), id("v2")+" is not made current in its place")
 	require.NotContains(t, message(forgets), "in its place")
 }

@@ -217,8 +217,8 @@ func TestUnusableKeeps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			usable := of(given)
-			p := Propose(usable)
-			did := Resolve(usable, p, allowed(p))
+			p := Look(usable).Propose()
+			did := Look(usable).Resolve(p, allowed(p))
 			if name != "a proposal" && name != "end" {
 				require.True(t, did.Raise != nil || len(did.Gates)+len(did.Versions)+len(did.Deletions)+len(did.Batches) > 0 || did.Remove ||
 					!cmp.Equal(did.Record.Desired, usable.Record.Routing.Spec.Desired), "nothing happens anyway")
@@ -229,7 +229,7 @@ func TestUnusableKeeps(t *testing.T) {
 				}
 				t.Run(kind, func(t *testing.T) {
 					s := of(given, b.change)
-					ask := Ask(s)
+					ask := Look(s).Ask()
 					require.Empty(t, len(ask.OpenPinned)+len(ask.Batches)+len(ask.InUse), "asks for what it does nothing about")
 					plan := decide(t, s, allowed)
 					require.Equal(t, "spec-unusable", plan.Row)
@@ -353,7 +353,7 @@ func TestUnusableUnjudged(t *testing.T) {
 			}
 			t.Run(name+"/"+c.name, func(t *testing.T) {
 				s := of(failing, b.change, c.given)
-				require.Equal(t, c.reads && name != "no connection, and none recorded", ConnectionOf(s) != nil)
+				require.Equal(t, c.reads && name != "no connection, and none recorded", Look(s).Connection() != nil)
 				p := decide(t, s, allowed)
 				require.Equal(t, "spec-unusable", p.Row)
 				require.Nil(t, p.Lower)
@@ -381,7 +381,7 @@ func TestUnusableFirstCommit(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			s := of(b.change, first)
-			require.Nil(t, ConnectionOf(of(b.change, first, func(g *given) { g.Connection = nil })))
+			require.Nil(t, Look(of(b.change, first, func(g *given) { g.Connection = nil })).Connection())
 			p := decide(t, s, allowed)
 			require.Equal(t, "spec-unusable", p.Row)
 			require.Empty(t, p.Versions)
@@ -396,13 +396,13 @@ func TestJudgedByTheLastGoodSpec(t *testing.T) {
 	for name, b := range breaks() {
 		t.Run(name, func(t *testing.T) {
 			s := of(rampsAt(10, time.Minute), analysed(func(a *v1alpha1.Analysis) { a.MinSamples = 77 }), closed("v1", 100, 0), closed("v2", 1, 30), b.change)
-			judged := Judged(s)
+			judged := Look(s).JudgedBy()
 			require.EqualValues(t, 77, judged.Spec.Spec.Rollout.Analysis.MinSamples)
 			require.Equal(t, template("v2"), judged.Spec.Spec.Template)
-			canary := Propose(s).Canary
+			canary := Look(s).Propose().Canary
 			require.NotNil(t, canary)
 			require.True(t, canary.Worse)
-			ask := Ask(s)
+			ask := Look(s).Ask()
 			require.Equal(t, "prod", ask.TemporalNamespace)
 			require.Len(t, ask.Closed, 2)
 			require.Contains(t, ask.Queues, id("v2"))
@@ -427,18 +427,18 @@ func TestLastGoodSpecIsKept(t *testing.T) {
 	require.Equal(t, w.given.Spec.Digest(), w.status().Decision.SpecDigest, "it is what the status is about")
 	w.spoils("invalid")
 	s := w.look()
-	require.Equal(t, template("v2"), Judged(s).Spec.Spec.Template)
+	require.Equal(t, template("v2"), Look(s).JudgedBy().Spec.Spec.Template)
 }
 
 // TestConnectionOf: the connection in Git counts; where it is gone, the one that was recorded.
 func TestConnectionOf(t *testing.T) {
 	s := of(recorded)
-	require.Equal(t, s.Connection, ConnectionOf(s))
-	require.Equal(t, renewed(), ConnectionOf(of(recorded, func(g *given) { g.Connection = renewed() })))
-	gone := ConnectionOf(of(recorded, func(g *given) { g.Connection = nil }))
+	require.Equal(t, s.Connection, Look(s).Connection())
+	require.Equal(t, renewed(), Look(of(recorded, func(g *given) { g.Connection = renewed() })).Connection())
+	gone := Look(of(recorded, func(g *given) { g.Connection = nil })).Connection()
 	require.Equal(t, v1alpha1.Connection{APIVersion: v1alpha1.TemporalAPIVersion, Kind: v1alpha1.KindConnection,
 		Metadata: v1alpha1.ObjectMeta{Name: "temporal", Namespace: "payments"}, Spec: v1alpha1.ConnectionSpec{HostPort: "temporal:7233"}}, *gone)
-	require.Nil(t, ConnectionOf(of(func(g *given) { g.Connection = nil })))
+	require.Nil(t, Look(of(func(g *given) { g.Connection = nil })).Connection())
 }
 
 // TestConnectionIsRecorded: the connection is recorded with the first change, and does not cause a change by itself.
@@ -456,8 +456,8 @@ func TestTakeBackUnusable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := of(rampsAt(10, time.Minute), b.change)
 			w := TakeBack{By: "Ada", Reason: "timeouts"}
-			require.Contains(t, AskTakeBack(s, w).Queues, id("v2"))
-			got, err := DecideTakeBack(s, w)
+			require.Contains(t, Look(s).AskTakeBack(w).Queues, id("v2"))
+			got, err := Look(s).DecideTakeBack(w)
 			require.NoError(t, err)
 			require.Empty(t, Never(s, got.Plan))
 			require.Equal(t, []string{"ClearRamp  0"}, sayCall(got.Plan.Lower))
@@ -466,12 +466,12 @@ func TestTakeBackUnusable(t *testing.T) {
 			require.Nil(t, next.Desired.Ramping)
 
 			s = of(promoted(10*time.Minute), b.change)
-			got, err = DecideTakeBack(s, w)
+			got, err = Look(s).DecideTakeBack(w)
 			require.NoError(t, err)
 			require.Empty(t, Never(s, got.Plan))
 			require.Equal(t, []string{"SetCurrent v1 0"}, sayCall(got.Plan.Lower))
 
-			_, err = DecideTakeBack(of(rampsAt(10, time.Minute), b.change, foreign()), w)
+			_, err = Look(of(rampsAt(10, time.Minute), b.change, foreign())).DecideTakeBack(w)
 			require.ErrorContains(t, err, "belongs to")
 		})
 	}

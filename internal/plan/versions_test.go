@@ -91,7 +91,7 @@ func TestPredecessor(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := of(inGit("v2"), inGit("v3"), up("v2"), up("v3"), wants("v3"), routes("v3", "", 0, time.Hour), desires("v3", "", 0),
 				func(g *given) { g.rec.Promotions = c.order }, c.given)
-			require.Equal(t, id(c.want), newView(&s).predecessor())
+			require.Equal(t, id(c.want), Look(s).predecessor())
 		})
 	}
 }
@@ -114,8 +114,8 @@ func TestDeadlineOfWorkers(t *testing.T) {
 		g.rec.Target.Since, g.version("v2").CreatedAt = stamp(ago(9*time.Minute)), stamp(ago(9*time.Minute))
 	})
 	limit := func(n *int32) change { return func(g *given) { g.Spec.Spec.ProgressDeadlineSeconds = n } }
-	require.False(t, Propose(of(late)).State.Stalled)
-	require.True(t, Propose(of(late, limit(replicas(300)))).State.Stalled)
-	require.False(t, Propose(of(late, limit(nil))).State.Stalled)
-	require.True(t, Propose(of(late, limit(nil), at(noon.Add(2*time.Minute)))).State.Stalled)
+	require.False(t, Look(of(late)).Propose().State.Stalled)
+	require.True(t, Look(of(late, limit(replicas(300)))).Propose().State.Stalled)
+	require.False(t, Look(of(late, limit(nil))).Propose().State.Stalled)
+	require.True(t, Look(of(late, limit(nil), at(noon.Add(2*time.Minute)))).Propose().State.Stalled)
 }

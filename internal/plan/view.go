@@ -8,8 +8,10 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// view is what the rows look at: a snapshot and what follows from it.
-type view struct {
+// View is a snapshot and what follows from it, which all functions of the rules look at. Look makes it, and it never
+// changes. A cycle makes one of what Git says, by which Temporal is described; one with that description, by which the
+// rest is asked for; and one with all that was read, by which it is decided.
+type View struct {
 	s   *rollout.Snapshot
 	now time.Time
 	// spec is the one to judge by; nil: there is none.
@@ -27,7 +29,7 @@ type view struct {
 	actual, desired rollout.RoutingConfig
 	// promotions are the recorded ones and what is seen to be current.
 	promotions []v1alpha1.Promotion
-	// candidate judges the version that has new traffic; nil: none is judged. Propose makes it, once for all rows.
+	// candidate judges the version that has new traffic; nil: none is judged.
 	candidate *rollout.Canary
 	// edit is what became of the desired routing in Git since the bot wrote it.
 	edit edit
@@ -35,10 +37,11 @@ type view struct {
 	retire *v1alpha1.Retire
 }
 
-func newView(s *rollout.Snapshot) *view {
-	v := &view{s: s, now: s.Now, spec: s.Spec, obs: &s.Observation, actual: s.Observation.Routing}
+// Look makes the view of a snapshot.
+func Look(s rollout.Snapshot) *View {
+	v := &View{s: &s, now: s.Now, spec: s.Spec, obs: &s.Observation, actual: s.Observation.Routing}
 	v.desired = v.actual
-	if rec := recordIn(s); rec != nil {
+	if rec := recordIn(&s); rec != nil {
 		v.rec = *rec
 	}
 	if v.unreadable() {
@@ -63,24 +66,25 @@ func newView(s *rollout.Snapshot) *view {
 	if v.edit = v.findEdit(); v.edit == editMerged || v.edit == editOutdated {
 		v.desired = desiredConfig(*v.rec.Decided)
 	}
+	v.candidate = v.canary()
 	return v
 }
 
 // unmoved reports whether the routing is the one on which the bot decided last: nothing set it since, to the same
 // traffic either.
-func (v *view) unmoved() bool { return v.rec.Basis != nil && basisConfig(*v.rec.Basis).Same(v.actual) }
+func (v *View) unmoved() bool { return v.rec.Basis != nil && basisConfig(*v.rec.Basis).Same(v.actual) }
 
 // startsAnew reports whether a record that has no versions is about another Temporal namespace, or server, than the
 // spec in Git is now: then nothing was left behind there, and nothing that it says of builds and the routing is about
 // this one.
-func (v *view) startsAnew() bool {
+func (v *View) startsAnew() bool {
 	return v.s.Spec != nil && v.s.SpecPath != "" && len(v.rec.Versions) == 0 &&
 		v.rec.MinReader <= v1alpha1.RecordFormat &&
 		(v.rec.TemporalNamespace != v.s.Spec.Spec.WorkerOptions.TemporalNamespace || v.anotherServer())
 }
 
 // personsHold is a hold by a person, nil for none: one that followed drift is about the routing as it was.
-func (v *view) personsHold() *v1alpha1.Hold {
+func (v *View) personsHold() *v1alpha1.Hold {
 	if h := v.rec.Hold; h != nil && h.Kind != v1alpha1.HoldDrift && h.Kind != v1alpha1.HoldRejected {
 		return h
 	}
@@ -88,28 +92,28 @@ func (v *view) personsHold() *v1alpha1.Hold {
 }
 
 // newSpec reports whether the spec asks for something else than when the record was written.
-func (v *view) newSpec() bool {
+func (v *View) newSpec() bool {
 	was := v.rec.Target
 	return was != nil && v.target != nil && (was.BuildID != v.target.BuildID ||
 		was.TemplateHash != v.target.TemplateHash)
 }
 
 // readable reports whether Temporal was read.
-func (v *view) readable() bool {
+func (v *View) readable() bool {
 	return v.obs.Problem == nil && !v.obs.At.IsZero() && v.obs.Exists != ""
 }
 
 // foreign reports whether the worker deployment is owned by someone else, or was released. Who has no identity owns
 // nothing.
-func (v *view) foreign() bool {
+func (v *View) foreign() bool {
 	own := v.s.Environment.ManagerIdentity
 	return own == "" || v.released() || v.obs.ManagerIdentity != "" && v.obs.ManagerIdentity != own
 }
 
 // released reports whether a person handed the routing back.
-func (v *view) released() bool { return v.rec.Hold != nil && v.rec.Hold.Kind == v1alpha1.HoldReleased }
+func (v *View) released() bool { return v.rec.Hold != nil && v.rec.Hold.Kind == v1alpha1.HoldReleased }
 
-func (v *view) findTarget() *rollout.Target {
+func (v *View) findTarget() *rollout.Target {
 	if v.spec == nil || v.retire != nil {
 		return nil
 	}
@@ -130,12 +134,12 @@ func (v *view) findTarget() *rollout.Target {
 	return t
 }
 
-func (v *view) takenNames() []string {
+func (v *View) takenNames() []string {
 	return slices.Concat(v.s.TakenNames, rollout.TakenBy(v.rec.Versions))
 }
 
 // recorded finds a version with files in Git, nil if there is none.
-func (v *view) recorded(buildID string) *v1alpha1.RecordedVersion {
+func (v *View) recorded(buildID string) *v1alpha1.RecordedVersion {
 	return rollout.FindVersion(v.rec.Versions, buildID)
 }
 
@@ -156,13 +160,13 @@ func retired(r *v1alpha1.RecordedVersion) bool {
 
 // earlierLife reports whether a promotion is over since before the version's files were made: it was removed, which
 // took proof that nothing needed it, and asked for again.
-func (v *view) earlierLife(p v1alpha1.Promotion) bool {
+func (v *View) earlierLife(p v1alpha1.Promotion) bool {
 	r := v.recorded(p.BuildID)
 	return r != nil && !p.LeftAt.IsZero() && p.LeftAt.Before(r.CreatedAt.Time)
 }
 
 // everRouted reports whether the version had traffic at any time, by Git or by Temporal.
-func (v *view) everRouted(buildID string) bool {
+func (v *View) everRouted(buildID string) bool {
 	if r := v.recorded(buildID); r != nil && !r.RoutedAt.IsZero() {
 		return true
 	}
@@ -176,14 +180,14 @@ func (v *view) everRouted(buildID string) bool {
 }
 
 // status of a version as the last read has it. Gone is provisional here: removal asks for a second read.
-func (v *view) status(buildID string) rollout.VersionStatus {
+func (v *View) status(buildID string) rollout.VersionStatus {
 	if !v.readable() {
 		return rollout.StatusUnknown
 	}
 	return v.statusIn(v.obs, buildID)
 }
 
-func (v *view) statusIn(obs *rollout.Observation, buildID string) rollout.VersionStatus {
+func (v *View) statusIn(obs *rollout.Observation, buildID string) rollout.VersionStatus {
 	switch {
 	case obs.Routing.Current == buildID && buildID != "":
 		return rollout.StatusCurrent
@@ -211,14 +215,14 @@ func (v *view) statusIn(obs *rollout.Observation, buildID string) rollout.Versio
 }
 
 // fresh reports whether our read of Temporal is young enough to raise traffic on.
-func (v *view) fresh() bool { return v.now.Sub(v.obs.At) <= v.s.Limits.FactMaxAge }
+func (v *View) fresh() bool { return v.now.Sub(v.obs.At) <= v.s.Limits.FactMaxAge }
 
 // share of new workflows that a version gets now.
-func (v *view) share(buildID string) float64 { return rollout.AsWritten(v.actual.Share(buildID)) }
+func (v *View) share(buildID string) float64 { return rollout.AsWritten(v.actual.Share(buildID)) }
 
 // hold is the hold that is in force, nil for none. One that followed drift, or the end of a proposal, ends when the
 // spec asks for something else. Under Manual, one that followed drift ends when a person promotes the target, too.
-func (v *view) hold() *v1alpha1.Hold {
+func (v *View) hold() *v1alpha1.Hold {
 	h := v.rec.Hold
 	if h == nil {
 		return v.rejection()
@@ -232,7 +236,7 @@ func (v *view) hold() *v1alpha1.Hold {
 }
 
 // promotedByHand reports whether it is for a person to promote the target, and it is current.
-func (v *view) promotedByHand() bool {
+func (v *View) promotedByHand() bool {
 	return v.spec != nil && v.spec.Spec.Rollout.Strategy == v1alpha1.Manual && v.readable() &&
 		v.target.BuildID == v.actual.Current
 }

@@ -186,20 +186,20 @@ func (w *world) look() rollout.Snapshot {
 			s.Spec = rec.Status
 		}
 	}
-	if ConnectionOf(s) == nil {
+	if Look(s).Connection() == nil {
 		return s // and Temporal is not asked
 	}
-	s.Observation = w.server.observe(Ask(s))
+	s.Observation = w.server.observe(Look(s).Ask())
 	if s.Observation.Problem == nil {
-		s.Observation = w.server.observe(Ask(s))
+		s.Observation = w.server.observe(Look(s).Ask())
 	}
 	s.Observation.At = s.Observation.At.Add(w.skew)
 	return s
 }
 
 func (w *world) decide(s rollout.Snapshot) rollout.Plan {
-	p := Propose(s)
-	plan := Resolve(s, p, w.judge(p))
+	p := Look(s).Propose()
+	plan := Look(s).Resolve(p, w.judge(p))
 	require.Empty(w.t, Never(s, plan), "row %s", plan.Row)
 	requireTabled(w.t, plan.Status)
 	if w.after != nil {

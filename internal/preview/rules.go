@@ -278,7 +278,7 @@ func (p *places) explain(ctx context.Context, h heard) (rollout.Explanation, boo
 	if p.asked++; p.asked > maxExplained {
 		return rollout.Explanation{}, false
 	}
-	d, err := policy.NewDocument(plan.Judged(h.snapshot), h.proposal)
+	d, err := policy.NewDocument(plan.Look(h.snapshot).JudgedBy(), h.proposal)
 	if err != nil {
 		return rollout.Explanation{}, false
 	}

@@ -262,7 +262,7 @@ func (r *Reconciler) delete(ctx context.Context, g *group) {
 			if g.over() || g.isWithdrawn(d.Snapshot.Deployment) { // the next cycle asks
 				break
 			}
-			done, err := r.Versions.DeleteVersion(ctx, plan.SubjectOf(d.Snapshot), id)
+			done, err := r.Versions.DeleteVersion(ctx, plan.Look(d.Snapshot).Subject(), id)
 			if err != nil {
 				r.notDone(ctx, d, &g.report, fmt.Errorf("delete version %s: %w", id, err))
 				continue

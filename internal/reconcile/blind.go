@@ -133,7 +133,7 @@ func (r *Reconciler) refuseBlind(g *group, d *rollout.Decision) string {
 		return ""
 	case g.since.IsZero():
 		return "what it is taken back by cannot be read any more"
-	case g.hasty && !judged && !plan.Knows(d.Snapshot):
+	case g.hasty && !judged && !plan.Look(d.Snapshot).Knows():
 		return "another bot or a person may have committed it: the repository is read again first"
 	case r.Now().Sub(g.since) <= blindAge:
 		return ""
@@ -153,7 +153,7 @@ func (a *absence) isAsSeen(d *rollout.Decision) bool {
 	was, ok := a.seen[keyOf(d)]
 	switch {
 	case !ok:
-		return plan.Knows(d.Snapshot)
+		return plan.Look(d.Snapshot).Knows()
 	case was.set && was.routing.SameTraffic(now), was.tried != nil && was.tried.SameTraffic(now):
 		a.seen[keyOf(d)] = seenRouting{routing: now} // its times are known by now
 		return true

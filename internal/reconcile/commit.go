@@ -149,7 +149,7 @@ func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.E
 		}
 		s := withObservation(loaded[at], d.Snapshot)
 		same := keyOfGroup(s, hash) == keyOfGroup(d.Snapshot, hash) &&
-			reflect.DeepEqual(plan.Ask(s), plan.Ask(d.Snapshot))
+			reflect.DeepEqual(plan.Look(s).Ask(), plan.Look(d.Snapshot).Ask())
 		again := Decide(ctx, judge, s)
 		again.Inputs = resync.InputsOf(&loaded[at], *shared, hash)
 		if !same || again.Plan.Lower != nil || len(again.Plan.Deletions) > 0 || again.Plan.SecondRead {

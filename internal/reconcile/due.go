@@ -225,7 +225,7 @@ func byNamespace(snapshots []rollout.Snapshot, in func(groupKey) *group) (groups
 // keyOfGroup is the group that a worker deployment is in.
 func keyOfGroup(s rollout.Snapshot, hash resync.ConnectionHash) groupKey {
 	key := groupKey{environment: s.Environment.Name}
-	if conn := plan.ConnectionOf(s); conn != nil {
+	if conn := plan.Look(s).Connection(); conn != nil {
 		key.connection, key.namespace = hash(conn), plan.TemporalNamespace(s)
 	}
 	return key

@@ -17,7 +17,7 @@ type batches struct{ started, failed bool }
 func (r *Reconciler) startBatches(ctx context.Context, d *rollout.Decision, report *Report) (out batches) {
 	for _, b := range d.Plan.Batches {
 		log := r.Log.With("deployment", d.Plan.Deployment.String(), "buildID", b.BuildID, "job", b.Job.JobID)
-		switch err := r.Versions.StartBatch(ctx, plan.SubjectOf(d.Snapshot), b); {
+		switch err := r.Versions.StartBatch(ctx, plan.Look(d.Snapshot).Subject(), b); {
 		case err == nil:
 			out.started = true
 			log.InfoContext(ctx, "started batch job", "stage", string(b.Job.Stage), "workflows", b.Job.Open)

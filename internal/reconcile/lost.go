@@ -20,7 +20,7 @@ func (p *Planner) withLost(ctx context.Context, g *group, seen []rollout.Snapsho
 		if allRecorded(s) { // as nearly always
 			continue
 		}
-		if ids := plan.LostVersions(s); len(ids) > 0 {
+		if ids := plan.Look(s).LostVersions(); len(ids) > 0 {
 			lost, of = append(lost, rollout.LostVersions{Deployment: s.Deployment, Dir: s.Record.Dir,
 				TemporalNamespace: plan.TemporalNamespace(s), BuildIDs: ids}), append(of, i)
 		}

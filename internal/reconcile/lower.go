@@ -27,7 +27,7 @@ func (r *Reconciler) lower(ctx context.Context, g *group, decisions []*rollout.D
 		switch {
 		case d.Plan.Lower == nil:
 			out = append(out, d)
-		case g.blind || plan.Knows(d.Snapshot) || plan.TurnsBack(d.Plan):
+		case g.blind || plan.Look(d.Snapshot).Knows() || plan.TurnsBack(d.Plan):
 			known = append(known, d)
 		default:
 			unknown = append(unknown, d)
@@ -49,7 +49,7 @@ func (r *Reconciler) lowerEach(ctx context.Context, g *group, decisions []*rollo
 			g.postpone(d.Snapshot.Deployment, r.Now())
 			continue
 		}
-		err := r.Router.Lower(ctx, plan.SubjectOf(d.Snapshot), *d.Plan.Lower)
+		err := r.Router.Lower(ctx, plan.Look(d.Snapshot).Subject(), *d.Plan.Lower)
 		if r.absence.noteSet(d, *d.Plan.Lower, err); err != nil {
 			if r.notDone(ctx, d, &g.report, fmt.Errorf("take traffic back: %w", err)) && !g.blind {
 				out = append(out, r.notLowered(ctx, g, d))

@@ -163,20 +163,22 @@ func (p *Planner) observe(ctx context.Context, g *group, snapshots []rollout.Sna
 // look fills in the time and what Temporal says: first what one describe gives, then what the rules will look at.
 func (p *Planner) look(ctx context.Context, from Observer, s rollout.Snapshot) rollout.Snapshot {
 	s.Limits, s.Now, s.Facts = p.Limits, p.Now(), p.withOwn(s.Facts)
+	unread := plan.Look(s)
 	if p.Namespaces != nil {
-		if conn, namespace := plan.AskNamespace(s); conn != nil {
+		if conn, namespace := unread.AskNamespace(); conn != nil {
 			there := p.Namespaces.NamespaceAt(ctx, *conn, namespace)
 			s.NamespaceThere = &there
+			unread = plan.Look(s)
 		}
 	}
-	conn := plan.ConnectionOf(s)
+	conn := unread.Connection()
 	if conn == nil {
 		return s
 	}
-	s.GateInputs = p.gateInputs(plan.Judged(s), *conn)
-	s.Observation = from.Observe(ctx, *conn, plan.Ask(s))
+	s.GateInputs = p.gateInputs(unread.JudgedBy(), *conn)
+	s.Observation = from.Observe(ctx, *conn, unread.Ask())
 	s.Now = p.Now()
-	if ask := plan.Ask(s); wants(ask) {
+	if ask := plan.Look(s).Ask(); wants(ask) {
 		s.Observation = from.Observe(ctx, *conn, ask)
 		s.Now = p.Now()
 	}
@@ -255,7 +257,7 @@ func (p *Planner) metricsOf(s rollout.Snapshot) *rollout.MetricsAsk {
 	if p.Metrics == nil {
 		return nil
 	}
-	return plan.Ask(s).Metrics
+	return plan.Look(s).Ask().Metrics
 }
 
 // gateInputs are digests of the inputs that the spec's gates have from outside.
@@ -383,7 +385,7 @@ func decideEach(ctx context.Context, judge Judge, snapshots []rollout.Snapshot) 
 // Decide is the pure part of a cycle: what to do about one snapshot.
 func Decide(ctx context.Context, judge Judge, s rollout.Snapshot) *rollout.Decision {
 	d := &rollout.Decision{Snapshot: s}
-	d.Proposal, d.Plan = plan.Decide(s, func(judged rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
+	d.Proposal, d.Plan = plan.Look(s).Decide(func(judged rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
 		return judge.Judge(ctx, judged, p)
 	})
 	return d

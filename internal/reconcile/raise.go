@@ -66,7 +66,7 @@ func (r *Reconciler) carryOut(ctx context.Context, g *group, d *rollout.Decision
 		return false
 	}
 	for _, g := range d.Plan.Gates {
-		if err := r.Versions.StartGate(ctx, plan.SubjectOf(d.Snapshot), g); err != nil {
+		if err := r.Versions.StartGate(ctx, plan.Look(d.Snapshot).Subject(), g); err != nil {
 			r.notDone(ctx, d, report, fmt.Errorf("start gate %s on %s: %w", g.Gate.WorkflowType, g.TaskQueue, err))
 			failed = true
 		} else {
@@ -82,7 +82,7 @@ func (r *Reconciler) carryOut(ctx context.Context, g *group, d *rollout.Decision
 		return done
 	}
 	if d.Plan.Raise != nil {
-		err := r.Router.Raise(ctx, plan.SubjectOf(d.Snapshot), *d.Plan.Raise)
+		err := r.Router.Raise(ctx, plan.Look(d.Snapshot).Subject(), *d.Plan.Raise)
 		if r.absence.noteSet(d, *d.Plan.Raise, err); err != nil {
 			r.notDone(ctx, d, report, fmt.Errorf("raise traffic: %w", err))
 			failed = true

@@ -42,8 +42,8 @@ func TestLowersWithoutSpecOrConnection(t *testing.T) {
 			report := s.once(r)
 			require.Equal(t, []string{"lower"}, s.calls)
 			require.Empty(t, report.Failures)
-			require.Equal(t, "localhost:7233", plan.SubjectOf(report.Decisions[0].Snapshot).Connection.Spec.HostPort)
-			require.Equal(t, "shop", plan.SubjectOf(report.Decisions[0].Snapshot).TemporalNamespace)
+			require.Equal(t, "localhost:7233", plan.Look(report.Decisions[0].Snapshot).Subject().Connection.Spec.HostPort)
+			require.Equal(t, "shop", plan.Look(report.Decisions[0].Snapshot).Subject().TemporalNamespace)
 		})
 	}
 }

@@ -192,7 +192,7 @@ func (s *simulation) decide(ctx context.Context, t time.Time) decision {
 // decided is a decision of the bot as the timetable needs it.
 func decided(made *rollout.Decision) decision {
 	d := decision{snapshot: made.Snapshot, plan: made.Plan, state: made.Proposal.State}
-	d.counts = len(plan.Ask(made.Snapshot).Closed) > 0
+	d.counts = len(plan.Look(made.Snapshot).Ask().Closed) > 0
 	if st := d.plan.Status; st != nil {
 		told, _ := rollout.StateOf(st.Conditions) // a plan's status has all conditions
 		d.state.Reason, d.state.Message, d.state.Stalled = told.Reason, told.Message, told.Stalled

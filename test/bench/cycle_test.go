@@ -98,7 +98,7 @@ func BenchmarkCycleNoChange1000Recorded(b *testing.B) {
 	var lines atomic.Int64
 	log, err := auditlog.New(auditlog.Config{Masker: masker, Lines: countLines{&lines}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 		Document: func(d *rollout.Decision) (json.RawMessage, error) {
-			document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
+			document, err := policy.NewDocument(plan.Look(d.Snapshot).JudgedBy(), d.Proposal)
 			if err != nil {
 				return nil, err
 			}
@@ -170,7 +170,7 @@ func decideOne(tb testing.TB) func() {
 	require.NoError(tb, err)
 	s := world.Environments[0].Deployments[0]
 	return func() {
-		_, done := plan.Decide(s, func(judged rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
+		_, done := plan.Look(s).Decide(func(judged rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
 			return x.engine.Judge(tb.Context(), judged, p)
 		})
 		files, err := render.Files(done, s.Record)

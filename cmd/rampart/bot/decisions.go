@@ -120,7 +120,7 @@ func labels() map[string]string {
 
 // documentOf is what policies were asked about.
 func documentOf(d *rollout.Decision) (json.RawMessage, error) {
-	document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
+	document, err := policy.NewDocument(plan.Look(d.Snapshot).JudgedBy(), d.Proposal)
 	if err != nil {
 		return nil, err
 	}

@@ -274,7 +274,7 @@ func (d *doctor) temporal(ctx context.Context, pool *temporal.Pool, decided []*r
 			slices.Contains(inRepository, state.Reason) {
 			d.fail(s.Deployment.String(), state.Message, "rampart explain "+s.Deployment.String())
 		}
-		connection := plan.ConnectionOf(s)
+		connection := plan.Look(s).Connection()
 		if connection == nil {
 			continue
 		}

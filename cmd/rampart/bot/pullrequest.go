@@ -39,7 +39,7 @@ func proposalReport(d *rollout.Decision) report.ProposalReport {
 
 // explained says rule by rule why policy says what it says of what is proposed.
 func explained(ctx context.Context, engine *sandbox.Engine, d *rollout.Decision) *rollout.Explanation {
-	document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
+	document, err := policy.NewDocument(plan.Look(d.Snapshot).JudgedBy(), d.Proposal)
 	if err != nil {
 		return nil
 	}

@@ -43,7 +43,7 @@ func explainDecision(ctx context.Context, source cmdutil.DecisionSource, st repo
 
 // explainObserved explains what was decided from a snapshot.
 func explainObserved(ctx context.Context, d *rollout.Decision, ask policyQuestion) (*report.PolicyTree, error) {
-	document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
+	document, err := policy.NewDocument(plan.Look(d.Snapshot).JudgedBy(), d.Proposal)
 	if err != nil {
 		return nil, err
 	}

@@ -261,7 +261,7 @@ func unreachable(s rollout.Snapshot) error {
 		return errors.New(s.Problems[0].Message)
 	case s.Spec == nil:
 		return fmt.Errorf("the spec of %s is gone from Git: it says where its Temporal is", s.Deployment)
-	case plan.Judged(s).Spec == nil:
+	case plan.Look(s).JudgedBy().Spec == nil:
 		return fmt.Errorf("the spec of %s cannot be used, and none that could is recorded: rampart status "+
 			"%[1]s says why", s.Deployment)
 	case s.Connection != nil:
@@ -273,15 +273,17 @@ func unreachable(s rollout.Snapshot) error {
 
 // observe reads what ask names of a worker deployment, again and again as the answers say what more to ask.
 func (o *operation) observe(ctx context.Context, pool *temporal.Pool, s rollout.Snapshot,
-	asks ...func(rollout.Snapshot) rollout.Ask) (rollout.Snapshot, error) {
+	asks ...func(*plan.View) rollout.Ask) (rollout.Snapshot, error) {
 	s.Limits, s.Now = rollout.DefaultLimits(), o.Now()
-	conn := plan.ConnectionOf(s)
+	v := plan.Look(s)
+	conn := v.Connection()
 	if conn == nil {
 		return s, unreachable(s)
 	}
 	for _, ask := range asks {
-		s.Observation = pool.Observe(ctx, *conn, ask(s))
+		s.Observation = pool.Observe(ctx, *conn, ask(v))
 		s.Now = o.Now()
+		v = plan.Look(s)
 		if p := s.Observation.Problem; p != nil && p.Busy {
 			return s, fmt.Errorf("%w: %s", rollout.ErrBusy, p.Message)
 		}

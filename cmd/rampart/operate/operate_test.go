@@ -35,7 +35,7 @@ func TestWhyTemporalCannotBeReachedIsSaid(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.s.Deployment, c.s.SpecPath = rollout.Name{Namespace: "shop", Name: "x"}, "x.yaml"
-			require.Nil(t, plan.ConnectionOf(c.s))
+			require.Nil(t, plan.Look(c.s).Connection())
 			require.EqualError(t, unreachable(c.s), c.want)
 		})
 	}

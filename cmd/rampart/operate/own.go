@@ -83,7 +83,7 @@ func (o *operation) own(ctx context.Context, server cmdutil.TemporalFlags,
 		if err != nil {
 			return err
 		}
-		s, err := o.observe(ctx, pool, at.Snapshot, plan.Ask)
+		s, err := o.observe(ctx, pool, at.Snapshot, (*plan.View).Ask)
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (o *operation) own(ctx context.Context, server cmdutil.TemporalFlags,
 		if owner.From == owner.To || owner.Did == "" {
 			return nil
 		}
-		return pool.SetManager(ctx, plan.SubjectOf(s),
+		return pool.SetManager(ctx, plan.Look(s).Subject(),
 			temporal.ManagerCall{From: owner.From, To: owner.To, Token: s.Observation.ConflictToken})
 	})
 	if err != nil && commit != "" {

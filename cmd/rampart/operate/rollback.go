@@ -67,19 +67,20 @@ func (o *operation) rollback(ctx context.Context, server cmdutil.TemporalFlags, 
 		if err != nil {
 			return err
 		}
-		s, err := o.observe(ctx, pool, at.Snapshot, plan.Ask, func(s rollout.Snapshot) rollout.Ask {
-			return plan.AskTakeBack(s, w)
+		s, err := o.observe(ctx, pool, at.Snapshot, (*plan.View).Ask, func(v *plan.View) rollout.Ask {
+			return v.AskTakeBack(w)
 		})
 		if err != nil {
 			return err
 		}
-		if taken, err = plan.DecideTakeBack(s, w); err != nil || taken.Plan.Lower == nil {
+		v := plan.Look(s)
+		if taken, err = v.DecideTakeBack(w); err != nil || taken.Plan.Lower == nil {
 			return err
 		}
 		if never := plan.Never(s, taken.Plan); len(never) > 0 {
 			return fmt.Errorf("lower traffic: nothing was changed: %s", never[0])
 		}
-		if err := pool.Lower(ctx, plan.SubjectOf(s), *taken.Plan.Lower); err != nil {
+		if err := pool.Lower(ctx, v.Subject(), *taken.Plan.Lower); err != nil {
 			return fmt.Errorf("lower traffic: %w", err)
 		}
 		moved = true

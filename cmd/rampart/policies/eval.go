@@ -217,7 +217,8 @@ func observedInput(a *cmdutil.App, name string, data []byte) (*policy.Document, 
 	if err != nil {
 		return nil, err
 	}
-	return policy.NewDocument(plan.Judged(s), plan.Propose(s))
+	v := plan.Look(s)
+	return policy.NewDocument(v.JudgedBy(), v.Propose())
 }
 
 func lastJudged(ctx context.Context, name string, source cmdutil.DecisionSource) (cmdutil.RecordedInput, error) {
