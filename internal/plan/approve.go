@@ -27,14 +27,13 @@ func proposed(p v1alpha1.RecordedProposal, decided v1alpha1.DesiredRouting) v1al
 
 // approval says who approved the proposal, and why; both are "" if there is no approval, or if it does not count.
 func (v *View) approval() (by, reason string) {
-	switch p := v.rec.Proposal; {
-	case p == nil || p.Withdrawn && v.edit != editMerged, v.vet() != vetCounts:
+	if v.vet() != vetCounts {
 		return "", ""
-	case v.edit == editMerged && p.PullRequest != "":
-		return "a merge", p.PullRequest
-	case v.edit == editMerged:
-		return "a merge", "the proposal's branch"
-	case p.Approved != nil:
+	}
+	switch p := v.rec.Proposal; {
+	case v.edit == editMerged || v.edit == editWithdrawn:
+		return "a merge", cmp.Or(p.PullRequest, "the proposal's branch")
+	case p != nil && !p.Withdrawn && p.Approved != nil:
 		return p.Approved.By, p.Approved.Reason
 	}
 	return "", ""
@@ -50,18 +49,21 @@ func (v *View) approves(a rollout.Action) bool {
 	if !a.IsRaise() || !v.isTarget(a.BuildID) {
 		return false
 	}
-	if !a.Raises() {
-		return v.approved() && !v.rec.Proposal.Withdrawn && v.proposes(a)
+	if v.approved() && v.edit != editWithdrawn && v.proposes(a) {
+		return true
 	}
-	return v.rolloutApproved() != nil || v.committed(a) || v.approved() && !v.rec.Proposal.Withdrawn && v.proposes(a)
+	return a.Raises() && (v.rolloutApproved() != nil || v.committed(a))
 }
 
 // committed reports whether a raise is written down as decided, and was not carried out: the bot died in between, or
 // Temporal refused.
 func (v *View) committed(a rollout.Action) bool {
+	switch v.edit {
+	case editOpen, editMerged, editWithdrawn:
+		return false
+	}
 	rec, was := v.rec, v.rec.Target
-	if !v.unmoved() || rec.Decided == nil || was == nil || v.edit == editOpen || v.edit == editMerged || v.newSpec() ||
-		was.Attempt != v.target.Attempt {
+	if !v.unmoved() || rec.Decided == nil || was == nil || v.newSpec() || was.Attempt != v.target.Attempt {
 		return false
 	}
 	asked := desiredConfig(proposed(v1alpha1.RecordedProposal{BuildID: a.BuildID, To: a.To}, desiredOf(v.actual)))

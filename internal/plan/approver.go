@@ -28,7 +28,7 @@ const (
 // claimed reports whether the record has an approval of what it proposes, no matter who gave it.
 func (v *View) claimed() bool {
 	p := v.rec.Proposal
-	return p != nil && !p.Withdrawn && (v.edit == editMerged || p.Approved != nil)
+	return v.edit == editMerged || p != nil && !p.Withdrawn && p.Approved != nil
 }
 
 // vet says whether an approval counts.

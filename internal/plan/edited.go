@@ -11,7 +11,10 @@ import (
 // Downward it is applied at once. Upward it is a wish, which waits for the target's workers and is judged like any
 // raise. What is neither is refused: routing.yaml is put back.
 
-// edit is what the desired routing in Git says, compared with what the bot wrote there last.
+// edit is what the desired routing in Git says, compared with what the bot wrote there last. Look finds it, once.
+//
+// Two things are no values of it. A raise that is written down and not carried out (committed) is about one action, and
+// may be so beside editNone and editOutdated. Whether a proposal waits on (undecided) is known once policy has judged.
 type edit string
 
 const (
@@ -21,9 +24,15 @@ const (
 	editOpen edit = "open"
 	// editMerged: the bot's proposal was merged. That approves it, and asks for nothing else.
 	editMerged edit = "merged"
+	// editWithdrawn: a proposal that waited no more was merged. It is put back, and approves nothing.
+	editWithdrawn edit = "withdrawn"
 	// editOutdated: a proposal for another template than the spec has was merged. It is put back.
 	editOutdated edit = "outdated"
 )
+
+// isPutBack reports whether the desired routing becomes again what the bot decided: what was merged asks for nothing
+// beside the rows.
+func (e edit) isPutBack() bool { return e == editMerged || e == editWithdrawn || e == editOutdated }
 
 // findEdit compares the desired routing with what the bot wrote last, and with what it proposed.
 func (v *View) findEdit() edit {
@@ -33,14 +42,18 @@ func (v *View) findEdit() edit {
 	}
 	changed := !desiredConfig(*d).SameTraffic(v.desired)
 	update := p != nil && p.Kind == v1alpha1.ProposeUpdate // which leaves traffic as it is, and changes the template
+	merged := editMerged
+	if p != nil && p.Withdrawn {
+		merged = editWithdrawn
+	}
 	switch {
 	case update && !changed && asked == p.TemplateHash:
-		return editMerged
+		return merged
 	case !changed:
 		return editNone
 	case !update && p != nil && desiredConfig(proposed(*p, *d)).SameTraffic(v.desired) &&
 		(asked == "" || asked == p.TemplateHash):
-		return editMerged
+		return merged
 	case asked != "" && v.target != nil && asked != v.target.TemplateHash:
 		return editOutdated
 	}

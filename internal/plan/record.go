@@ -138,18 +138,20 @@ func (r *resolver) nextStuckBefore() *int64 {
 // nextRouting restates what is desired: what this plan moves traffic to; else what is already desired, if that is what
 // is or an unanswered drift, or if it is not known whether it still may be; else what is.
 func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
-	switch {
-	case r.edit == editOutdated:
+	if r.edit == editMerged && r.undecided() {
+		return
+	}
+	if r.edit == editOutdated {
 		r.lines = append(r.lines, "what was merged proposes "+describe(desiredConfig(r.rec.Desired))+
 			" for another template than the spec has: routing.yaml is put back")
-		next.Desired = *r.rec.Decided
-	case r.edit == editMerged && !r.undecided(): // what was merged is what is asked for, and no wish beside the rows
+	}
+	if r.edit.isPutBack() {
 		next.Desired = *r.rec.Decided
 	}
 	move := r.move()
 	wish := move != nil && r.p.Row == "edited-up" && move.Raises()
 	switch {
-	case !r.readable(), r.foreign() && next.Basis != nil, r.edit == editMerged && r.undecided():
+	case !r.readable(), r.foreign() && next.Basis != nil:
 		return
 	case move != nil && (move.Raises() || r.actual.HasRamp || move.Kind == rollout.Rollback):
 		to := r.actual.AfterMove(*move)

@@ -63,7 +63,7 @@ func Look(s rollout.Snapshot) *View {
 	}
 	v.promotions = v.seenPromotions()
 	v.target = v.findTarget()
-	if v.edit = v.findEdit(); v.edit == editMerged || v.edit == editOutdated {
+	if v.edit = v.findEdit(); v.edit.isPutBack() {
 		v.desired = desiredConfig(*v.rec.Decided)
 	}
 	v.candidate = v.canary()
