@@ -134,7 +134,7 @@ func (p *Pool) startBatch(ctx context.Context, on rollout.Subject, start rollout
 		return err
 	}
 	info := now.GetWorkerDeploymentInfo()
-	if m := info.GetManagerIdentity(); m != "" && m != start.Identity {
+	if m := info.GetManagerIdentity(); rollout.BelongsToOther(m, start.Identity) {
 		return &OwnerError{Manager: m, Identity: start.Identity}
 	}
 	routing, err := routingOf(info.GetRoutingConfig())

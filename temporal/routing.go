@@ -105,7 +105,7 @@ func (m *mover) lower(ctx context.Context, call rollout.RoutingCall) error {
 	if err != nil {
 		return err
 	}
-	if m.at.manager != "" && m.at.manager != m.identity {
+	if rollout.BelongsToOther(m.at.manager, m.identity) {
 		return &OwnerError{Manager: m.at.manager, Identity: m.identity}
 	}
 	if !m.marked {
@@ -257,7 +257,7 @@ func (m *mover) make(ctx context.Context, step rollout.RoutingStep) error {
 		switch {
 		case now.routing.SameTraffic(want):
 			return nil
-		case now.manager != "" && now.manager != m.identity:
+		case rollout.BelongsToOther(now.manager, m.identity):
 			return &OwnerError{Manager: now.manager, Identity: m.identity}
 		case !bytes.Equal(now.token, before.token):
 			return &StaleError{Basis: before.routing, Actual: now.routing}

@@ -37,7 +37,7 @@ func Adopt(s rollout.Snapshot, p Person, from *string) (Owner, error) {
 	case from != nil && *from != has:
 		return Owner{}, fmt.Errorf("the routing of %s belongs to %s, not to %s: nothing was taken over", s.Deployment,
 			orNobody(has), orNobody(*from))
-	case from == nil && has != "" && has != own:
+	case from == nil && rollout.BelongsToOther(has, own):
 		return Owner{}, fmt.Errorf("the routing of %s belongs to %s. To take it from there: rampart adopt %[1]s "+
 			"--from %[3]q", s.Deployment, orNobody(has), has)
 	}
@@ -74,7 +74,7 @@ func Release(s rollout.Snapshot, p Person, to string) (Owner, error) {
 		return Owner{}, fmt.Errorf("read Temporal: %s", obs.Problem.Message)
 	case to == own && own != "":
 		return Owner{}, fmt.Errorf("%q is the environment's own identity: name another one with --to, or none", to)
-	case has != "" && has != own && has != to:
+	case rollout.BelongsToOther(has, own) && has != to:
 		return Owner{}, fmt.Errorf("the routing of %s belongs to %s, not to %q: it is not ours to release",
 			s.Deployment, orNobody(has), own)
 	}

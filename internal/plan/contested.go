@@ -34,7 +34,7 @@ func (v *View) contest() string {
 }
 
 // contested reports whether another environment claims the worker deployment, and Temporal does not say that it is this
-// one's alone.
+// one's alone. The view goes by Snapshot.Contested.
 func (n *never) contested() bool {
 	o, own := n.s.Observation, n.s.Environment.ManagerIdentity
 	if len(n.s.Rivals) == 0 || o.Problem != nil || o.Exists == "" || o.At.IsZero() {

@@ -9,7 +9,9 @@ import (
 )
 
 // Never lists what a plan would do that must not happen whatever rules and policy say. It is called just before
-// anything is written, derives everything from the raw facts again, and is empty for a plan that may be carried out.
+// anything is written, and is empty for a plan that may be carried out. It derives everything from the raw facts again
+// and makes no view, so that a mistake in what the rows look at does not pass here, too: whose the routing is, which
+// environment may have it, whether the spec can be used (decisions 17, 41 and 43).
 func Never(s rollout.Snapshot, p rollout.Plan) []string {
 	n := never{s: &s, p: &p}
 	n.onlyLowers()
@@ -147,6 +149,7 @@ func (n *never) promotedSince(was *v1alpha1.RecordedVersion, id string) bool {
 	})
 }
 
+// foreign reports whether the routing is another's, or was released. The view's foreign asks the same of its record.
 func (n *never) foreign() bool {
 	id := n.s.Observation.ManagerIdentity
 	h := n.routing().Hold

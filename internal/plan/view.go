@@ -107,7 +107,7 @@ func (v *View) readable() bool {
 // nothing.
 func (v *View) foreign() bool {
 	own := v.s.Environment.ManagerIdentity
-	return own == "" || v.released() || v.obs.ManagerIdentity != "" && v.obs.ManagerIdentity != own
+	return own == "" || v.released() || rollout.BelongsToOther(v.obs.ManagerIdentity, own)
 }
 
 // released reports whether a person handed the routing back.

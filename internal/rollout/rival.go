@@ -14,7 +14,8 @@ type Rival struct {
 
 // Contested reports whether several environments claim the worker deployment, and Temporal does not say that it is this
 // one's alone. Then the worker deployment has no manager, or another one, or an identity that another environment has,
-// too. What was not read is not contested.
+// too. What was not read is not contested. That asks for more than BelongsToOther, by which a worker deployment without
+// a manager may be claimed: of two environments only one may claim it.
 func (s *Snapshot) Contested() bool {
 	o := &s.Observation
 	if len(s.Rivals) == 0 || o.Problem != nil || o.At.IsZero() || o.Exists == "" {
