@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -26,33 +27,64 @@ func (e *Engine) Looks() rollout.Looks {
 }
 
 // lookBehind notes of the parts that functions of the library look at, for the policies that call them, whether any
-// does. The library's own rule about references counts where it is configured, and that about candidates where its
-// phases have the rollback window.
+// does. The library's own rule about references counts where it is configured, and that about candidates as
+// lookAtCounts has it.
 func (b *rulebook) lookBehind(configured map[string]bool, data map[string]any) {
-	b.looks[rollout.PartWindow] = slices.Contains(configuredAt(data, "rollout", "canary", "phases"),
-		any(string(rollout.PhaseWindow)))
 	c := b.all.compiler
 	if c == nil || c.Failed() {
+		b.lookAtCounts(data)
+		for _, phase := range []rollout.CanaryPhase{rollout.PhaseNone, rollout.PhaseRamp, rollout.PhaseBake} {
+			b.looks[rollout.PartCounts(phase)] = true // what a library that does not compile looks at is not known
+		}
 		return
 	}
-	b.looks[input.References] = configured[input.RuleReferences]
+	b.looks[input.References], b.looks[rollout.PartCluster] = configured[input.RuleReferences], false
 	for pkg := range parse.Contract() {
-		others := slices.Clone(c.GetRulesWithPrefix(ast.MustParseRef("data." + pkg)))
-		others = slices.DeleteFunc(others, func(r *ast.Rule) bool {
-			return r.Location != nil && b.ours[r.Location.File]
-		})
-		for part, named := range map[string]string{input.References: input.References, rollout.PartWindow: "canary"} {
-			if anyBehind(c, others, func(r *ast.Rule) bool { return ruleLooksAt(r, named) }) {
-				b.looks[part] = true
+		all := c.GetRulesWithPrefix(ast.MustParseRef("data." + pkg))
+		ours := func(r *ast.Rule) bool { return r.Location != nil && b.ours[r.Location.File] }
+		others := slices.DeleteFunc(slices.Clone(all), ours)
+		if looksBehind(c, others, input.References) {
+			b.looks[input.References] = true
+		}
+		if looksBehind(c, all, rollout.PartCluster) {
+			b.looks[rollout.PartCluster] = true
+		}
+		library := slices.DeleteFunc(slices.Clone(all), func(r *ast.Rule) bool { return !ours(r) })
+		if (b.only == nil || b.only[ruleCanary]) && looksBehind(c, library, partCanary) {
+			b.lookAtCounts(data)
+		}
+		canary, versions := looksBehind(c, others, partCanary), looksBehind(c, others, partVersions)
+		for _, phase := range rollout.CanaryPhases() {
+			// Versions have counts of their own. In the rollback window they never had them for that alone.
+			if canary || versions && phase != rollout.PhaseWindow {
+				b.looks[rollout.PartCounts(phase)] = true
 			}
 		}
 	}
-	b.looks[rollout.PartCluster] = slices.ContainsFunc(slices.Collect(maps.Keys(parse.Contract())),
-		func(pkg string) bool {
-			return anyBehind(c, c.GetRulesWithPrefix(ast.MustParseRef("data."+pkg)), func(r *ast.Rule) bool {
-				return ruleLooksAt(r, rollout.PartCluster)
-			})
-		})
+}
+
+// The parts of the input that have counts, and the library's rule that looks at them.
+const (
+	partCanary   = "canary"
+	partVersions = "versions"
+	ruleCanary   = "rollout.canary"
+)
+
+// lookAtCounts notes in which phases the library's rule about candidates looks at counts: in those that it is given,
+// and with minSamples wherever a version with traffic may get more.
+func (b *rulebook) lookAtCounts(data map[string]any) {
+	for _, phase := range configuredAt(data, "rollout", "canary", "phases") {
+		b.looks[rollout.PartCounts(rollout.CanaryPhase(fmt.Sprint(phase)))] = true
+	}
+	least := parse.ValueAt(data, []string{"rampart", "config", "rollout", "canary", "minSamples"})
+	if least != nil && fmt.Sprint(least) != "0" {
+		b.looks[rollout.PartCounts(rollout.PhaseRamp)], b.looks[rollout.PartCounts(rollout.PhaseBake)] = true, true
+	}
+}
+
+// looksBehind reports whether one of some rules, or of those that they lean on, may look at a part of the input.
+func looksBehind(c *ast.Compiler, rules []*ast.Rule, part string) bool {
+	return anyBehind(c, rules, func(r *ast.Rule) bool { return ruleLooksAt(r, part) })
 }
 
 // ClauseLooksAt reports whether a clause of a package may look at a part of the input, such as git. It follows the
@@ -67,7 +99,7 @@ func (e *Engine) ClauseLooksAt(pkg, location, part string) bool {
 				return r.Location == nil || parse.LineOf(r.Location) != location
 			})
 		found = found || len(clauses) > 0
-		if anyBehind(c, clauses, func(r *ast.Rule) bool { return ruleLooksAt(r, part) }) {
+		if looksBehind(c, clauses, part) {
 			return true
 		}
 	}

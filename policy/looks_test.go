@@ -35,19 +35,64 @@ func TestLooksAt(t *testing.T) {
 	require.True(t, Compile(Config{Floor: []Layer{{Name: "own", Modules: policytest.Modules("package rampart.spec\n\nwarn contains {\"rule\": \"a\", \"msg\": input.git.author}\n")}}}).Looks().At("git"))
 }
 
-// What would be counted in the rollback window is asked for only where a rule judges by it.
-func TestLooksAtTheRollbackWindow(t *testing.T) {
-	e := func(text, phases string) *Engine {
-		return Compile(Config{Floor: []Layer{{Name: "own", Modules: policytest.Modules("package rampart.rollout\n\nimport data.rampart.library.candidate\n\n" +
-			"warn contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n\t" + text + "\n}\n"),
-			Data: []parse.DataFile{{Path: "data.yaml", Content: "rampart: {config: {rollout: {canary: {phases: [" + phases + "]}}}}"}}}}})
+// What is counted in a phase is asked for only where a rule judges by it.
+func TestLooksAtCounts(t *testing.T) {
+	e := func(text, settings string) *Engine {
+		return Compile(Config{Modules: policytest.Modules("package rampart.rollout\n\nimport data.rampart.library.candidate\n\n" +
+			"warn contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n\t" + text + "\n}\n"), Data: canaryData(settings)})
 	}
-	require.False(t, Compile(Config{}).Looks().At(rollout.PartWindow))
-	require.False(t, e(`input.action.kind == "Ramp"`, "Ramp").Looks().At(rollout.PartWindow))
-	require.True(t, e(`input.action.kind == "Ramp"`, "Ramp, Window").Looks().At(rollout.PartWindow))
-	require.True(t, e(`input.canary.phase == "Window"`, "Ramp").Looks().At(rollout.PartWindow))
-	require.True(t, e(`candidate.judged`, "Ramp").Looks().At(rollout.PartWindow), "by the library")
-	require.True(t, e(`count(input) > 3`, "Ramp").Looks().At(rollout.PartWindow))
+	const (
+		none, ramp, bake, window = rollout.PhaseNone, rollout.PhaseRamp, rollout.PhaseBake, rollout.PhaseWindow
+		elsewhere                = `input.action.kind == "Ramp"`
+	)
+	phases := func(of ...rollout.CanaryPhase) []rollout.CanaryPhase { return append([]rollout.CanaryPhase{}, of...) }
+	require.Equal(t, phases(none, window), Compile(Config{}).Looks().Uncounted(), "the library looks at a ramp and a bake")
+	for _, c := range []struct {
+		text, settings string
+		uncounted      []rollout.CanaryPhase
+	}{
+		{elsewhere, "phases: [Ramp]", phases(none, bake, window)},
+		{elsewhere, "phases: [Ramp, Window]", phases(none, bake)},
+		{elsewhere, "phases: [Bake]", phases(none, ramp, window)},
+		{elsewhere, "phases: []", phases(none, ramp, bake, window)},
+		{elsewhere, "phases: [], minSamples: 0", phases(none, ramp, bake, window)},
+		{elsewhere, "phases: [], minSamples: 50", phases(none, window)},
+		{`input.canary.phase == "Window"`, "phases: []", phases()},
+		{`candidate.judged`, "phases: []", phases()},
+		{`count(input) > 3`, "phases: []", phases()},
+		{`some v in input.versions; v.closed.known`, "phases: []", phases(window)},
+	} {
+		e := e(c.text, c.settings)
+		require.Empty(t, e.Problems(), c.text)
+		require.Equal(t, c.uncounted, e.Looks().Uncounted(), "%s, %s", c.text, c.settings)
+	}
+	recursive := policytest.Modules("package rampart.rollout\n\nf(x) := f(x)\n")
+	for settings, want := range map[string][]rollout.CanaryPhase{"phases: []": {window}, "phases: [Window]": {}} {
+		broken := Compile(Config{Library: recursive, Data: canaryData(settings)})
+		require.NotEmpty(t, broken.Problems())
+		require.Equal(t, want, broken.Looks().Uncounted(), "a library that does not compile may look at what it could")
+	}
+}
+
+// The bot's own configuration looks at the phases that it names, beside those of the repository.
+func TestFloorLooksAtCounts(t *testing.T) {
+	modules := policytest.Modules("package rampart.rollout\n\nwarn contains {\"rule\": \"a\", \"msg\": \"b\"} if input.action.raises\n")
+	for _, c := range []struct {
+		layer     Layer
+		uncounted []rollout.CanaryPhase
+	}{
+		{Layer{Name: "own", Modules: modules}, rollout.CanaryPhases()},
+		{Layer{Name: "own", Data: canaryData("phases: [Bake]")}, []rollout.CanaryPhase{rollout.PhaseNone, rollout.PhaseRamp, rollout.PhaseWindow}},
+		{Layer{Name: "own", Data: []parse.DataFile{{Path: "data.yaml", Content: "rampart: {config: {rollout: {versions: {max: 3}}}}"}}}, rollout.CanaryPhases()},
+	} {
+		e := Compile(Config{Data: canaryData("phases: []"), Floor: []Layer{c.layer}})
+		require.Empty(t, e.Problems())
+		require.Equal(t, c.uncounted, e.Looks().Uncounted())
+	}
+}
+
+func canaryData(settings string) []parse.DataFile {
+	return []parse.DataFile{{Path: "data.yaml", Content: "rampart: {config: {rollout: {canary: {" + settings + "}}}}"}}
 }
 
 // A clause looks at what the rules that it leans on look at, and at nothing of others.

@@ -22,14 +22,21 @@ func (v *View) stuckBefore(buildID string) *int64 {
 	return was.StuckBefore
 }
 
+// awaitsFirst reports whether the bot may be the one that gives the target its first traffic, before which the problems
+// are counted. Under Manual it is only where an edit of routing.yaml asks for that.
+func (v *View) awaitsFirst() bool {
+	if v.targetShare() > 0 { // also where it is current: "reset-ramp" comes before and takes back what others have
+		return false
+	}
+	return v.spec.Spec.Rollout.Strategy != v1alpha1.Manual || v.edit == editOpen
+}
+
 // baseline waits for the count of workflows with reported problems, by which the target is judged once it has traffic.
-// Under Manual it is needed only where the bot raises, which an edit of routing.yaml asks for. A first version, which
-// takes traffic from no other worker, is never judged: it does not wait.
+// A first version, which takes traffic from no other worker, is never judged: it does not wait.
 func baseline(v *View) (outcome, bool) {
 	problems := v.obs.Stuck.Problems
 	switch {
-	case v.targetShare() > 0: // also where it is current: "reset-ramp" comes before and takes back what others have
-	case v.spec.Spec.Rollout.Strategy == v1alpha1.Manual && v.edit != editOpen:
+	case !v.awaitsFirst():
 	case v.actual.Current == "" && !v.actual.HasRamp && v.unversioned(v.target.BuildID).answer == rollout.No:
 	case problems.Known || problems.Unsupported || v.stuckBefore(v.target.BuildID) != nil:
 	case problems.Reason == "": // the version came after the question was put together: the next cycle asks

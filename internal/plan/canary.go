@@ -53,7 +53,7 @@ func (v *View) judged() *judged {
 	phase := rollout.PhaseWindow
 	if v.now.Before(v.bakeEnd()) {
 		phase = rollout.PhaseBake
-	} else if v.s.WindowUnread || !v.mayReturn(before) {
+	} else if !v.policyCounts(phase) || !v.mayReturn(before) {
 		return nil
 	}
 	return &judged{phase, rollout.ClosedAsk{BuildID: v.actual.Current, Since: since}, before}

@@ -128,6 +128,17 @@ func TestAskUnroute(t *testing.T) {
 	require.Equal(t, []string{id("v1")}, a.InUse)
 	require.Equal(t, ago(time.Hour), a.InUseSince)
 	require.Equal(t, []string{id("v1")}, a.Queues)
+	soon := Look(of(retires(v1alpha1.UnrouteProven, time.Hour-30*time.Second))).Ask()
+	require.Equal(t, []string{id("v1")}, soon.InUse, "it may decide by the time of the decision")
+	for name, given := range map[string]change{
+		"too early":     retires(v1alpha1.UnrouteProven, time.Hour-2*time.Minute),
+		"without proof": retires(v1alpha1.UnrouteAnyway, 2*time.Hour),
+	} {
+		a := Look(of(given)).Ask()
+		require.Equal(t, []string{id("v1")}, a.Queues, name)
+		require.Empty(t, a.InUse, name)
+		require.Zero(t, a.InUseSince, name)
+	}
 	require.Empty(t, Look(of(retires(v1alpha1.KeepCurrent, 2*time.Hour))).Ask().InUse)
 	require.Empty(t, Look(of(none)).Ask().InUse)
 }

@@ -173,7 +173,7 @@ func withObservation(s, seen rollout.Snapshot) rollout.Snapshot {
 	s.Now, s.Limits, s.Facts, s.Cluster, s.GateInputs = seen.Now, seen.Limits, seen.Facts, seen.Cluster, seen.GateInputs
 	s.Observation, s.FirstRead, s.NamespaceThere, s.Lost = seen.Observation, seen.FirstRead, seen.NamespaceThere,
 		seen.Lost
-	s.WindowUnread = seen.WindowUnread
+	s.Uncounted = seen.Uncounted
 	return s
 }
 

@@ -138,7 +138,10 @@ func (p *Planner) observe(ctx context.Context, g *group, snapshots []rollout.Sna
 	if p.SlotPatience > 0 {
 		until = time.Now().Add(p.SlotPatience)
 	}
-	unread := g.judge != nil && !g.judge.Looks().At(rollout.PartWindow)
+	var uncounted []rollout.CanaryPhase
+	if g.judge != nil {
+		uncounted = g.judge.Looks().Uncounted()
+	}
 	var all errgroup.Group
 	all.SetLimit(max(p.Parallel, 1))
 	for i := range snapshots {
@@ -146,7 +149,7 @@ func (p *Planner) observe(ctx context.Context, g *group, snapshots []rollout.Sna
 			from[i] = &slotted{next: p.Observer, slots: p.Slots, until: until, now: p.Now}
 			defer from[i].end()
 			s := snapshots[i]
-			s.WindowUnread = unread
+			s.Uncounted = uncounted
 			out[i] = p.look(ctx, from[i], s)
 			return nil
 		})

@@ -15,9 +15,16 @@ const (
 	PhaseWindow CanaryPhase = "Window"
 )
 
-// PartWindow is the part of the input of policies that has what is counted in PhaseWindow. Counts that no policy looks
-// at are not asked for.
-const PartWindow = "canary.Window"
+// PhaseNone stands for no phase: before the target has traffic, only the problems that there are already are counted. It
+// has no type, since policies are not shown it among the phases.
+const PhaseNone = ""
+
+// CanaryPhases are all phases, PhaseNone among them.
+func CanaryPhases() []CanaryPhase { return []CanaryPhase{PhaseNone, PhaseRamp, PhaseBake, PhaseWindow} }
+
+// PartCounts is the part of the input of policies that has what is counted in a phase. Counts that nothing looks at are
+// not asked for.
+func PartCounts(phase CanaryPhase) string { return "canary." + string(phase) }
 
 // Canary is what the candidate is judged by: counts, and what follows from them.
 type Canary struct {

@@ -1,5 +1,7 @@
 package rollout
 
+import "slices"
+
 // Looks is what policies may look at: what they do not need not be read for them.
 type Looks struct {
 	// Parts of the input, such as git; All says that they may look at any.
@@ -13,3 +15,8 @@ type Looks struct {
 
 // At reports whether policies may look at a part of the input.
 func (l Looks) At(part string) bool { return l.All || l.Parts[part] }
+
+// Uncounted are the phases in which policies look at nothing that is counted.
+func (l Looks) Uncounted() []CanaryPhase {
+	return slices.DeleteFunc(CanaryPhases(), func(p CanaryPhase) bool { return l.At(PartCounts(p)) })
+}

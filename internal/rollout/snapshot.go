@@ -99,9 +99,9 @@ type Snapshot struct {
 	ByOther bool `json:"byOther,omitempty"`
 	// Approver is who approved what the record proposes, where that was asked for; nil: not known yet.
 	Approver *Approver `json:"approver,omitempty"`
-	// WindowUnread says that no policy looks at what would be counted in the rollback window, so that nothing is.
-	WindowUnread bool   `json:"windowUnread,omitempty"`
-	Limits       Limits `json:"limits"`
+	// Uncounted are the phases in which no policy looks at what is counted: it is asked for only where a row looks.
+	Uncounted []CanaryPhase `json:"uncounted,omitempty"`
+	Limits    Limits        `json:"limits"`
 }
 
 // NamespaceThere is what was read of a Temporal namespace at an address.

@@ -56,9 +56,13 @@ func (j judge) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal
 // Digest implements reconcile.Judge.
 func (judge) Digest() string { return "" }
 
-// Looks implements reconcile.Judge: at the rollback window only. There are no commit statuses in a simulation.
+// Looks implements reconcile.Judge: at all that is counted. There are no commit statuses in a simulation.
 func (judge) Looks() rollout.Looks {
-	return rollout.Looks{Parts: map[string]bool{rollout.PartWindow: true}}
+	parts := map[string]bool{}
+	for _, phase := range rollout.CanaryPhases() {
+		parts[rollout.PartCounts(phase)] = true
+	}
+	return rollout.Looks{Parts: parts}
 }
 
 func (p ports) at() time.Time { return p.now }

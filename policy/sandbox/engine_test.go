@@ -89,7 +89,7 @@ func TestTheSameApart(t *testing.T) {
 			require.Equal(t, here.Digest(), apart.Digest())
 			require.Equal(t, here.Problems(), apart.Problems())
 			require.Equal(t, here.Looks().Statuses, apart.Looks().Statuses)
-			for _, part := range []string{"git", "cluster", rollout.PartWindow, "references", "nothing"} {
+			for _, part := range []string{"git", "cluster", rollout.PartCounts(rollout.PhaseWindow), "references", "nothing"} {
 				require.Equal(t, here.Looks().At(part), apart.Looks().At(part), part)
 			}
 			require.Empty(t, cmp.Diff(here.Judge(t.Context(), day, proposal), apart.Judge(t.Context(), day, proposal)))
