@@ -90,9 +90,12 @@ func (v *View) policyCounts(phase rollout.CanaryPhase) bool {
 
 // rowsCount reports whether a row looks at the counts of the version that is judged, or may raise it, which shows them.
 func (v *View) rowsCount(j *judged) bool {
+	id := j.candidate.BuildID
 	switch {
+	case v.isTarget(id) && v.templateHash(id) != v.target.TemplateHash: // it changes in place
+		return true
 	case j.phase != rollout.PhaseRamp:
-		return v.isTarget(j.candidate.BuildID) && v.templateHash(j.candidate.BuildID) != v.target.TemplateHash
+		return false
 	case !v.targetRamps() || v.edit == editOpen || v.targetBar() != nil || v.routingDrift() != nil:
 		return true
 	case v.spec.Spec.Rollout.Strategy == v1alpha1.Manual:

@@ -51,6 +51,7 @@ func countsCases() []countsCase {
 		{"in a pause, raised outside of Git", rollout.PhaseRamp, all(rampsAt(10, time.Hour), routes("v1", "v2", 50, time.Minute)), rampOf2, rampOf2},
 		{"not at a step", rollout.PhaseRamp, all(rampsAt(30, time.Minute), desires("v1", "v2", 30)), rampOf2, rampOf2},
 		{"below all steps", rollout.PhaseRamp, all(rampsAt(5, time.Minute), desires("v1", "v2", 5)), rampOf2, rampOf2},
+		{"in a pause, changed in place", rollout.PhaseRamp, all(pauses, custom("v2"), func(g *given) { g.version("v2").TemplateHash = "old" }), rampOf2, rampOf2},
 		{"ramped by hand", rollout.PhaseRamp, all(rampsAt(10, time.Hour), manual), rampOf2, ""},
 		{"ramped by hand, edited", rollout.PhaseRamp, all(rampsAt(10, time.Hour), manual, edits("v1", "v2", 50)), rampOf2, rampOf2},
 		{"baking", rollout.PhaseBake, bakes, currentOf2, ""},

@@ -15,8 +15,8 @@ const (
 	PhaseWindow CanaryPhase = "Window"
 )
 
-// PhaseNone stands for no phase: before the target has traffic, only the problems that there are already are counted. It
-// has no type, since policies are not shown it among the phases.
+// PhaseNone stands for no phase. Before the target has traffic, only the problems that there are already are counted.
+// It has no type, since policies are not shown it among the phases.
 const PhaseNone = ""
 
 // CanaryPhases are all phases, PhaseNone among them.
