@@ -51,3 +51,32 @@ func TestRemovalApproved(t *testing.T) {
 		}
 	}
 }
+
+// TestCommittedAndWhatRoutingSays: a raise that is decided and not carried out counts as such beside what the bot wrote,
+// and beside an outdated proposal; not where somebody wrote, or merged, something else there.
+func TestCommittedAndWhatRoutingSays(t *testing.T) {
+	decided := func(g *given) {
+		g.rec.Decided = &v1alpha1.DesiredRouting{Current: id("v1"), Ramping: &v1alpha1.DesiredRamp{BuildID: id("v2"), Percentage: 50}}
+		g.rec.Desired, g.rec.Basis = *g.rec.Decided, basisOf(g.Observation.Routing)
+	}
+	says := func(percentage float64, template string) change {
+		return func(g *given) {
+			g.rec.Desired = v1alpha1.DesiredRouting{Current: id("v1"), Ramping: &v1alpha1.DesiredRamp{BuildID: id("v2"), Percentage: percentage}, TemplateHash: template}
+		}
+	}
+	gone := func(p *v1alpha1.RecordedProposal) { p.Withdrawn = true }
+	for edit, c := range map[edit]struct {
+		given     change
+		committed bool
+	}{
+		editNone:      {none, true},
+		editOutdated:  {says(60, "older"), true},
+		editOpen:      {says(60, ""), false},
+		editMerged:    {all(suggests(10, 60), says(60, "")), false},
+		editWithdrawn: {all(suggests(10, 60, gone), says(60, "")), false},
+	} {
+		v := Look(of(pastPause(), decided, c.given))
+		require.Equal(t, edit, v.edit)
+		require.Equal(t, c.committed, v.committed(v.ramp(50)), edit)
+	}
+}
