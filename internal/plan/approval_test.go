@@ -52,8 +52,8 @@ func TestRemovalApproved(t *testing.T) {
 	}
 }
 
-// TestCommittedAndWhatRoutingSays: a raise that is decided and not carried out counts as such beside what the bot wrote,
-// and beside an outdated proposal; not where somebody wrote, or merged, something else there.
+// TestCommittedAndWhatRoutingSays: a raise that is decided and not carried out counts as such beside what the bot
+// wrote, and beside an outdated proposal. It does not where somebody wrote, or merged, something else there.
 func TestCommittedAndWhatRoutingSays(t *testing.T) {
 	decided := func(g *given) {
 		g.rec.Decided = &v1alpha1.DesiredRouting{Current: id("v1"), Ramping: &v1alpha1.DesiredRamp{BuildID: id("v2"), Percentage: 50}}
