@@ -70,8 +70,8 @@ const (
 	ruleCanary   = "rollout.canary"
 )
 
-// lookAtCounts notes in which phases the library's rule about candidates looks at counts: in those that it is given,
-// and with minSamples wherever a version with traffic may get more.
+// lookAtCounts notes in which phases the library's rule about candidates looks at counts. These are the phases that it
+// is given, and with minSamples all in which a version with traffic may get more.
 func (b *rulebook) lookAtCounts(data map[string]any) {
 	for _, phase := range configuredAt(data, "rollout", "canary", "phases") {
 		b.looks[rollout.PartCounts(rollout.CanaryPhase(fmt.Sprint(phase)))] = true

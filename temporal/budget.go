@@ -74,7 +74,8 @@ type limiter struct {
 
 // newLimiter makes a limiter. Its default rates stay below the server's default limits, to leave room for others.
 func newLimiter(namespace string, b Budget) *limiter {
-	l := &limiter{namespace: namespace, part: 1, breaker: newBreaker(), full: map[bucket]rate.Limit{}, buckets: map[bucket]*rate.Limiter{},
+	l := &limiter{namespace: namespace, part: 1, breaker: newBreaker(),
+		full: map[bucket]rate.Limit{}, buckets: map[bucket]*rate.Limiter{},
 		slots: map[bucket]*semaphore.Weighted{describing: semaphore.NewWeighted(allSlots),
 			visibility: semaphore.NewWeighted(allSlots)}}
 	for kind, r := range map[bucket]struct{ own, otherwise Rate }{

@@ -248,7 +248,7 @@ func TestNamespacesAreReadBesideEachOther(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, decided[0], 10)
 		require.Equal(t, 2*1800*time.Millisecond, time.Since(begin), "the command plan does the same")
-		world, err := s.reconciler().Planner.Observe(t.Context())
+		world, err := s.reconciler().Observe(t.Context())
 		require.NoError(t, err)
 		require.Len(t, world.Environments[0].Deployments, 10)
 		require.True(t, slices.IsSortedFunc(world.Environments[0].Deployments, func(a, b rollout.Snapshot) int { return a.Deployment.Compare(b.Deployment) }))
