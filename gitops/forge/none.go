@@ -41,3 +41,12 @@ func (None) SetStatus(context.Context, string, Status) error { return nil }
 
 // Statuses finds none.
 func (None) Statuses(context.Context, string) ([]Status, error) { return nil, nil }
+
+// Branch knows of none.
+func (None) Branch(context.Context, string) (*Branch, error) { return nil, nil }
+
+// Lacks finds nothing that is refused: there is no token.
+func (None) Lacks(context.Context, bool) []error { return nil }
+
+// Hooks finds none.
+func (None) Hooks(context.Context) ([]Hook, error) { return nil, nil }

@@ -33,7 +33,7 @@ func (d *doctor) reviews(ctx context.Context, world rollout.World) {
 }
 
 // accepts checks that a forge accepts the token for all that the bot does there, and that pushes and webhooks arrive.
-func (d *doctor) accepts(ctx context.Context, on forge.Forge, world rollout.World) {
+func (d *doctor) accepts(ctx context.Context, on adapter, world rollout.World) {
 	login, err := on.Login(ctx)
 	var refused *forge.RefusedError
 	if err != nil {
@@ -42,18 +42,11 @@ func (d *doctor) accepts(ctx context.Context, on forge.Forge, world rollout.Worl
 			return // it refuses all, or answers nothing
 		}
 	}
-	ask, ok := on.(forge.Checker)
-	if !ok {
-		if err == nil {
-			d.pass("forge", "accepts the token of %s; what the token may do shows when it is used", login)
-		}
-		return
-	}
 	statuses := false
 	for _, env := range world.Environments {
 		statuses = statuses || env.Environment.CommitStatuses != v1alpha1.NoCommitStatuses
 	}
-	lacks := ask.Lacks(ctx, statuses)
+	lacks := on.Lacks(ctx, statuses)
 	for _, err := range lacks {
 		d.fail("forge", err.Error(), "docs/forges.md lists what the token may have to do")
 	}
@@ -61,7 +54,7 @@ func (d *doctor) accepts(ctx context.Context, on forge.Forge, world rollout.Worl
 		d.pass("forge", "accepts the token of %s, for all that the bot does there", login)
 	}
 	if d.webhook != "" {
-		d.hooks(ctx, ask)
+		d.hooks(ctx, on)
 	}
 	branches := map[string]bool{}
 	for _, env := range world.Environments {
@@ -71,7 +64,7 @@ func (d *doctor) accepts(ctx context.Context, on forge.Forge, world rollout.Worl
 		branches[d.repository.Branch] = true
 	}
 	for _, branch := range cmdutil.SortedKeys(branches) {
-		d.branch(ctx, ask, branch)
+		d.branch(ctx, on, branch)
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/forge/gitlab"
 	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/pullrequest"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/render"
 )
 
@@ -48,7 +47,7 @@ func addForge(cmd *cobra.Command, f *forgeFlags) {
 }
 
 func newProposer(a *cmdutil.App, on forge.Forge, repository cmdutil.RepositoryFlags, repo *gitops.Repository,
-	judges *cmdutil.Judges) reconcile.Proposer {
+	judges *cmdutil.Judges) *pullrequest.Manager {
 	return pullrequest.New(pullrequest.Config{Branches: repo, Forge: on, Base: repository.Branch, Edit: render.Proposed,
 		Same: render.SameProposal, Title: proposalTitle, Body: proposalBody(judges), Commit: commitText,
 		Now: a.Now, Log: a.Log, LookEvery: lookEvery})
@@ -69,9 +68,15 @@ func locateForge(a *cmdutil.App, f forgeFlags, repository cmdutil.RepositoryFlag
 	return located{forge.Contained(on), at}, nil
 }
 
+// adapter is a forge that also tells what its token may do.
+type adapter interface {
+	forge.Forge
+	forge.Checker
+}
+
 // openForge is where proposals are reviewed. A host of an unknown kind has none, unless a flag asks for one.
 func openForge(a *cmdutil.App, f forgeFlags, repository cmdutil.RepositoryFlags) (
-	on forge.Forge, at forge.Repository, err error) {
+	on adapter, at forge.Repository, err error) {
 	kind := forge.Kind(f.kind)
 	if kind != "" && !slices.Contains(forge.Kinds(), kind) {
 		return nil, at, fmt.Errorf("--forge %q: there is github, gitlab, gitea and none", f.kind)

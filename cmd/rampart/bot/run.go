@@ -15,7 +15,6 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/health"
 	"github.com/rampart-gitops/rampart/internal/printable"
-	"github.com/rampart-gitops/rampart/internal/pullrequest"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -211,8 +210,8 @@ func (l *loop) run(ctx context.Context) error {
 		if err := l.bell.Wait(ctx, l.pause(r, err)); err != nil {
 			break
 		}
-		if manager, ok := l.bot.Proposer.(*pullrequest.Manager); ok && l.hooked.Swap(false) {
-			manager.LookAgain()
+		if l.hooked.Swap(false) {
+			l.bot.proposals.LookAgain()
 		}
 	}
 	l.Log.InfoContext(context.WithoutCancel(ctx), "stopped", "reason", context.Cause(ctx).Error())

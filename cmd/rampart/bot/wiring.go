@@ -12,6 +12,7 @@ import (
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/internal/commitstatus"
+	"github.com/rampart-gitops/rampart/internal/pullrequest"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -33,7 +34,8 @@ type botFlags struct {
 // rememberingBot is a Reconciler, and what keeps what it knows. close gives its mirror and its connections back.
 type rememberingBot struct {
 	*reconcile.Reconciler
-	keeper *keeper
+	proposals *pullrequest.Manager
+	keeper    *keeper
 	// says is what says on commits what became of them; nil where there is no forge.
 	says  *commitstatus.Writer
 	close func() error
@@ -68,7 +70,8 @@ func newBot(a *cmdutil.App, f botFlags, judges *cmdutil.Judges) (*rememberingBot
 		return nil, errors.Join(err, with.close())
 	}
 	bot.RepositoryURL = pageOf(on, f.repository.URL)
-	bot.Proposer = newProposer(a, on.forge, f.repository, repo, judges)
+	proposals := newProposer(a, on.forge, f.repository, repo, judges)
+	bot.Proposer = proposals
 	keeper, err := newKeeper(a, f, repo, bot)
 	if err != nil {
 		return nil, errors.Join(err, with.close())
@@ -80,7 +83,7 @@ func newBot(a *cmdutil.App, f botFlags, judges *cmdutil.Judges) (*rememberingBot
 	if statuses.reader != nil {
 		bot.Statuses = statuses.reader
 	}
-	return &rememberingBot{bot, keeper, statuses.writer, func() error {
+	return &rememberingBot{bot, proposals, keeper, statuses.writer, func() error {
 		statuses.close(most)
 		keeper.keep()
 		return with.close()
