@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"maps"
+	"math/rand/v2"
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/resync"
@@ -61,6 +62,32 @@ func (report *Report) merge(a assessed, r *Reconciler) {
 func (report *Report) more(now time.Time) {
 	report.More, report.NextDue = true, earlier(report.NextDue, now)
 }
+
+const (
+	// breath is the time between two cycles while there is more to do.
+	breath = 100 * time.Millisecond
+	// soonest is the least time between two cycles, unless the interval is shorter.
+	soonest = time.Second
+)
+
+// Pause gives how long after this cycle, which ended with err, the next one begins. That is after the interval, or when
+// a decision is due before that. It has jitter, so that several bots do not keep meeting.
+func (report *Report) Pause(interval time.Duration, now time.Time, err error) time.Duration {
+	wait := interval
+	switch {
+	case err != nil && len(report.World.Environments) == 0: // nothing could be read
+		return max(interval, soonest) + jitter(interval)
+	case report.More:
+		return min(breath, interval)
+	case !report.NextDue.IsZero():
+		wait = min(wait, max(report.NextDue.Sub(now), 0))
+	}
+	wait = max(wait, min(soonest, interval))
+	return wait + jitter(wait)
+}
+
+// jitter is up to a tenth of a duration.
+func jitter(d time.Duration) time.Duration { return rand.N(d/10 + 1) }
 
 // note keeps decisions for the decision log. Nothing was carried out of them, or nothing is known of it.
 func (report *Report) note(decisions ...*rollout.Decision) {

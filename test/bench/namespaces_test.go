@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -275,22 +274,8 @@ func (c *crowd) run(most time.Duration, until func() bool) {
 		}
 		require.NoError(c, err)
 		c.bot.Rest(ctx, report)
-		_ = c.bell.Wait(ctx, c.pause(report))
+		_ = c.bell.Wait(ctx, report.Pause(interval/c.temporal.pace, c.now(), err))
 	}
-}
-
-// pause is how long `rampart run` waits for its next cycle.
-func (c *crowd) pause(r reconcile.Report) time.Duration {
-	every := interval / c.temporal.pace
-	if r.More {
-		return min(100*time.Millisecond, every)
-	}
-	wait := every
-	if !r.NextDue.IsZero() {
-		wait = min(wait, max(r.NextDue.Sub(c.now()), 0))
-	}
-	wait = max(wait, min(time.Second, every))
-	return wait + rand.N(wait/10+1)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -153,10 +152,6 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 const (
 	// grace is how long a cycle may take to finish once the loop is to end. A cycle that is cut off does no harm.
 	grace = 10 * time.Second
-	// breath is the time between two cycles while there is more to do.
-	breath = 100 * time.Millisecond
-	// soonest is the least time between two cycles, unless --interval is shorter.
-	soonest = time.Second
 	// leastPatience is how long a cycle waits for the repository at least, before it lowers traffic by what was read
 	// last. What other groups decided meanwhile is decided again then.
 	leastPatience = 10 * time.Second
@@ -434,19 +429,5 @@ func (l *loop) pause(r reconcile.Report, err error) time.Duration {
 		}
 		l.Log.Error("cycle failed", attributes...)
 	}
-	if err != nil && len(r.World.Environments) == 0 {
-		return max(l.interval, soonest) + jitter(l.interval)
-	}
-	if r.More {
-		return min(breath, l.interval)
-	}
-	wait := l.interval
-	if !r.NextDue.IsZero() {
-		wait = min(wait, max(r.NextDue.Sub(l.Now()), 0))
-	}
-	wait = max(wait, min(soonest, l.interval))
-	return wait + jitter(wait)
+	return r.Pause(l.interval, l.Now(), err)
 }
-
-// jitter is up to a tenth of a duration.
-func jitter(d time.Duration) time.Duration { return rand.N(d/10 + 1) }

@@ -30,7 +30,7 @@ func TestPauseBetweenCycles(t *testing.T) {
 		"due after":      {10 * time.Second, in(time.Hour), nil, 10 * time.Second},
 		"due at once":    {10 * time.Second, in(0), nil, time.Second},
 		"overdue":        {10 * time.Second, in(-time.Hour), nil, time.Second},
-		"more to do":     {10 * time.Second, reconcile.Report{More: true}, nil, breath},
+		"more to do":     {10 * time.Second, reconcile.Report{More: true}, nil, 100 * time.Millisecond},
 		"short interval": {50 * time.Millisecond, in(-time.Hour), nil, 50 * time.Millisecond},
 		"failure":        {10 * time.Second, reconcile.Report{More: true}, failure, 10 * time.Second},
 		"failure, short": {20 * time.Millisecond, in(0), failure, time.Second},
