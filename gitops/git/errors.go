@@ -95,8 +95,8 @@ func (e *MovedError) Error() string {
 	return fmt.Sprintf("branch %q moved: expected %s, it is at %s", e.Branch, tipName(e.Expected), tipName(e.Actual))
 }
 
-// RejectedError says that the server refused the commit although the branch had not moved: a hook, a quota, or a
-// protected branch, which is a *ProtectedError. Nothing was written.
+// RejectedError says that the server refused the commit although the branch had not moved. The reason is a hook, a
+// quota, or a protected branch, which is a *ProtectedError. Nothing was written.
 type RejectedError struct {
 	URL    string
 	Branch string
@@ -228,8 +228,8 @@ func tipName(h Hash) string {
 	return h.String()
 }
 
-// cleanText makes what a server said fit for an error message: one line, what cannot be seen escaped (a
-// server could otherwise write escape sequences to a person's terminal), bounded.
+// cleanText makes what a server said fit for an error message. It is one line, and bounded. Characters that people
+// cannot see are escaped: a server could otherwise write escape sequences to a person's terminal.
 func cleanText(s string) string {
 	const most = 400
 	s = printable.Line(strings.ToValidUTF8(s, " "))

@@ -41,7 +41,7 @@ func noise(seed uint64, size int) string {
 	return string(out)
 }
 
-// A fetch is cut at random bytes, of a mirror that is empty and of one that has something: what is there stays usable,
+// A fetch is cut at random bytes, of a mirror that is empty and of one that has something. What is there stays usable,
 // the error is one of the connection, and the next fetch brings everything.
 func TestFetchIsCutInTheMiddle(t *testing.T) {
 	for name, seeds := range seedsOf {
@@ -92,8 +92,8 @@ func TestFetchIsCutInTheMiddle(t *testing.T) {
 	}
 }
 
-// A push is cut at random bytes, on the way and on the way back: it is on the branch or it is not, the next fetch says
-// which, and in the end each change is in one commit.
+// A push is cut at random bytes, on the way and on the way back. It is on the branch or it is not, and the next fetch
+// says which. In the end each change is in one commit.
 func TestPushIsCutInTheMiddle(t *testing.T) {
 	testneed.Long(t)
 	for name, seeds := range seedsOf {
@@ -172,7 +172,7 @@ func gone(t *testing.T, words ...string) {
 	}, soonest, tick)
 }
 
-// The disk is full, at each of many sizes, while a mirror is filled, adds to what it has, and closes: that is an error
+// The disk is full, at each of many sizes, while a mirror is filled, adds to what it has, and closes. That is an error
 // which says so, nothing half-written stays, and with room again everything is there. The limit is a file system of its
 // own.
 func TestDiskFull(t *testing.T) {

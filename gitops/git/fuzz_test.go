@@ -159,8 +159,8 @@ func (r *recorded) open(ctx context.Context, s service) (session, *packp.AdvRefs
 	return sess, adv, nil
 }
 
-// A server says anything: a fetch ends with an error or with a commit that is whole, a push never with a success that
-// was not reported.
+// A server says anything. A fetch ends with an error or with a commit that is whole. A push never ends with a success
+// that was not reported.
 func FuzzConversation(f *testing.F) {
 	f.Add(conversation(f, false))
 	f.Add(conversation(f, true))

@@ -47,10 +47,10 @@ type Introduction struct {
 	Back int
 }
 
-// Introduced finds, for each file as it is at tip, the commit that gave it its content: along first parents, the
-// last one before which the path had another content or none. So a merge counts as one commit, whatever it brought
-// together. History that the mirror does not have yet is fetched step by step, until all are found. A file that is
-// not at tip as wanted is left out of the answer. Errors: those of History.
+// Introduced finds, for each file as it is at tip, the commit that gave it its content. Along first parents, that is
+// the last one before which the path had another content or none. So a merge counts as one commit, whatever it brought
+// together. History that the mirror does not have yet is fetched step by step, until all are found. A file that is not
+// at tip as wanted is left out of the answer. Errors: those of History.
 func (m *Mirror) Introduced(ctx context.Context, tip Tip, files []Wanted) (map[Wanted]Introduction, error) {
 	t, err := m.newTracing(tip, files)
 	if err != nil {
@@ -60,10 +60,10 @@ func (m *Mirror) Introduced(ctx context.Context, tip Tip, files []Wanted) (map[W
 	return t.found, err
 }
 
-// IntroducedSince is Introduced for the commits after an earlier one, in the history that the mirror has: of the files
-// that are at tip as wanted and not in the answer, the earlier commit had the same content, and nothing has been
-// between. back is how many first parents before tip the earlier commit is; less, if it was not needed to go there.
-// False: the earlier commit is not among tip's first parents, as far as the mirror knows them, so nothing can be said.
+// IntroducedSince is Introduced for the commits after an earlier one, in the history that the mirror has. A file that
+// is at tip as wanted and not in the answer had the same content at the earlier commit, and at all commits between.
+// back is how many first parents before tip the earlier commit is; less, if it was not needed to go there. False: the
+// earlier commit is not among tip's first parents, as far as the mirror knows them, so nothing can be said.
 func (m *Mirror) IntroducedSince(tip Tip, earlier Hash,
 	files []Wanted) (found map[Wanted]Introduction, back int, known bool, err error) {
 	t, err := m.newTracing(tip, files)
@@ -174,8 +174,8 @@ func (m *Mirror) deepen(ctx context.Context, branch string, depth int) (now Hash
 	return now, m.persist()
 }
 
-// endOf says why a tip's history ends before its beginning, after all that the server has came with its tip now: nil
-// where the server's repository is shallow, a *MovedError where the branch does not lead to tip any more.
+// endOf says why a tip's history ends before its beginning. All that the server has was fetched by then, and now is
+// its tip. Nil: the server's repository is shallow. A *MovedError: the branch does not lead to tip any more.
 func (m *Mirror) endOf(tip Tip, now Hash) error {
 	if m.ancestry(tip.Commit, now) == isAncestor {
 		return nil

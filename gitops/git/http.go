@@ -61,8 +61,8 @@ func (r *httpRemote) hide(said string) string { return r.used.hide(said) }
 
 func (r *httpRemote) close() { r.transport.CloseIdleConnections() }
 
-// open logs in with what there is, and once more with what there is then if the server refuses it: a token may have
-// been renewed, or have ended before its time.
+// open logs in with the credentials that there are. If the server refuses them, it tries once more with those that
+// there are then: a token may have been renewed, or have ended before its time.
 func (r *httpRemote) open(ctx context.Context, s service) (session, *packp.AdvRefs, error) {
 	if err := r.readLogin(ctx); err != nil {
 		return nil, nil, r.fail(ctx, s, err)
@@ -94,8 +94,8 @@ func (r *httpRemote) try(ctx context.Context, s service) (session, *packp.AdvRef
 	return h, adv, nil
 }
 
-// goOn is a conversation with a server that said a moment before what it has and can do: it does not remember that it
-// said so. Where this does not work, because the repository moved or a credential ended, open may.
+// goOn is a conversation with a server that said a moment before what it has and can do. The server does not remember
+// that it said so. Where this does not work, because the repository moved or a credential ended, open may.
 func (r *httpRemote) goOn(ctx context.Context) (session, error) {
 	if err := r.readLogin(ctx); err != nil {
 		return nil, r.fail(ctx, uploadPack, err)
@@ -287,8 +287,8 @@ func (s service) right() string {
 	return "read"
 }
 
-// bodyKeeper remembers response bodies, since go-git leaves some of them open, which would cost a
-// connection each, and bounds those that go-git reads whole: advertisements and errors.
+// bodyKeeper remembers response bodies, and bounds those that go-git reads whole: advertisements and errors. go-git
+// leaves some bodies open, which would cost a connection each.
 type bodyKeeper struct {
 	next http.RoundTripper
 

@@ -36,7 +36,7 @@ func TestPusher(t *testing.T) {
 	}
 }
 
-// A process that fetches and pushes is killed at random times, again and again: its mirror can always be used again,
+// A process that fetches and pushes is killed at random times, again and again. Its mirror can always be used again,
 // nothing is pushed twice, and nothing is missing on the server.
 func TestKilledAtRandomTimes(t *testing.T) {
 	r := gittest.NewBareRepo(t)

@@ -254,8 +254,9 @@ func (m *Mirror) rawTree(h Hash) ([]byte, error) {
 	return m.store.read(h, want{kind: plumbing.TreeObject, most: MaxTree})
 }
 
-// Needed passes on an error about a tree that a commit of this mirror has: where it is missing the mirror is damaged,
-// and the next fetch fills it anew. An error about a tree that was asked for out of the blue does not belong here.
+// Needed passes on an error about a tree that a commit of this mirror has. Where the tree is missing the mirror is
+// damaged, and the next fetch fills it anew. An error about a tree that was asked for out of the blue does not belong
+// here.
 func (m *Mirror) Needed(err error) error { return m.store.needed(err) }
 
 // usable are the entries of a tree, for callers that look for something in it: one that can never be read has none.

@@ -144,8 +144,8 @@ func deflate(out *bytes.Buffer, objs []obj, starts []int) error {
 	return nil
 }
 
-// writeObjectHeader writes type and size: three bits of type and four of size in the first byte, seven
-// bits of size in each that follows, the top bit saying that there is one more.
+// writeObjectHeader writes type and size. The first byte has three bits of type and four of size. Each that follows has
+// seven bits of size. The top bit says that there is one more.
 func writeObjectHeader(out *bytes.Buffer, kind plumbing.ObjectType, size int) {
 	b := byte(kind)<<4 | byte(size&0x0f)
 	for size >>= 4; size > 0; size >>= 7 {

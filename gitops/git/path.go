@@ -44,8 +44,8 @@ const (
 	maxPath      = 4096 // PATH_MAX, and git fsck's largePathname
 )
 
-// CheckPath refuses paths that git or a file system could take for something else than a file below
-// the root: see the PathProblem values that speak of the path alone. The error is a *PathError.
+// CheckPath refuses paths that git or a file system could take for something else than a file below the root. See the
+// PathProblem values that speak of the path alone. The error is a *PathError.
 func CheckPath(path string) error {
 	problem := pathProblem(path)
 	if problem == "" {
@@ -109,8 +109,8 @@ func isReserved(name string) bool {
 	return false
 }
 
-// isHashedShortName finds the fallback short names that NTFS gives to .gitmodules: a prefix of
-// "gi7eba" (the name's first letters and a hash) followed by ~ and a number, eight characters in all.
+// isHashedShortName finds the fallback short names that NTFS gives to .gitmodules. They are a prefix of "gi7eba" (the
+// name's first letters and a hash) followed by ~ and a number, eight characters in all.
 func isHashedShortName(name string) bool {
 	const hashed = "gi7eba"
 	name = strings.ToLower(strings.TrimRight(name, ". "))

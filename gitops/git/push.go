@@ -116,8 +116,8 @@ func updateRequest(caps *capability.List, c *packp.Command) (*packp.ReferenceUpd
 	return req, nil
 }
 
-// rereads is how long to wait before each look at the tip after a refusal: the writer that won may still
-// hold the lock and not have moved the branch yet.
+// rereads is how long to wait before each look at the tip after a refusal. The writer that won may still hold the lock
+// and not have moved the branch yet.
 var rereads = []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond}
 
 // refused tells a lost race from a refusal: by where the branch is, not by what the server says.

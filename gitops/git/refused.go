@@ -10,9 +10,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// Refused reports whether the repository is there for others and not for these credentials, or is not there any more:
-// the server does not accept the credentials, they lack the right, or there is no such repository. A server that is
-// away, broken or too busy does not refuse.
+// Refused reports whether the repository is there for others and not for these credentials, or is not there any more.
+// That is so if the server does not accept the credentials, they lack the right, or there is no such repository. A
+// server that is away, broken or too busy does not refuse.
 func (e *AccessError) Refused() bool {
 	switch e.Reason {
 	case ReasonUnauthorized, ReasonForbidden:

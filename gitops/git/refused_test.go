@@ -19,7 +19,7 @@ type issuer struct{ refuses bool }
 func (i issuer) Error() string { return "the App is not installed" }
 func (i issuer) Refused() bool { return i.refuses }
 
-// A server refuses whose credentials it does not take and whose repository it does not have; one that is away, broken
+// A server refuses whose credentials it does not take and whose repository it does not have. One that is away, broken
 // or asked too often does not refuse.
 func TestRefused(t *testing.T) {
 	r := gittest.NewBareRepo(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
-// A pack goes to disk unless one of its objects is larger than may be: by itself, as a delta, by what that is on or
-// makes. go-git, which would make its objects whole, gets nothing of such a pack.
+// A pack goes to disk unless one of its objects is larger than may be. An object may be so by itself, or as a delta, by
+// what that is on or makes. go-git, which would make its objects whole, gets nothing of such a pack.
 func TestPacksWithLargeObjects(t *testing.T) {
 	_, ofGit := gitPack(t, 20, 3000, "--delta-base-offset")
 	_, onNames := gitPack(t, 20, 3000)

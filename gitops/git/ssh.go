@@ -123,8 +123,8 @@ func (r *sshRemote) start(ctx context.Context, s service) (*command, error) {
 	}, nil
 }
 
-// unlessEnded gives what do gives, or an error once a connection has ended: a session that is asked for just then the
-// library waits for for ever, and no context ends that.
+// unlessEnded gives what do gives, or an error once a connection has ended. The library waits for ever for a session
+// that is asked for just then, and no context ends that.
 func unlessEnded[T any](ended <-chan struct{}, do func() (T, error)) (T, error) {
 	type result struct {
 		got T

@@ -238,7 +238,7 @@ func TestReceivedInMemory(t *testing.T) {
 	}
 }
 
-// An index that is another pack's, and a pack that ends before what its index says: both are damage, and never objects
+// An index that is another pack's, and a pack that ends before what its index says. Both are damage, and never objects
 // that are missing on the server too.
 func TestDamagedPacks(t *testing.T) {
 	objs := []obj{newObj(plumbing.BlobObject, []byte("one")), newObj(plumbing.BlobObject, []byte("two"))}
@@ -389,8 +389,8 @@ func TestLargeTreesAndCommits(t *testing.T) {
 	}
 }
 
-// A tip whose root is not a tree is the repository's fault, not the mirror's: a mirror is not filled anew for it
-// when it is opened.
+// A tip whose root is not a tree is the repository's fault, not the mirror's. A mirror is not filled anew for it when
+// it is opened.
 func TestOddRootIsKept(t *testing.T) {
 	w, dir := way{url: gittest.NewBareRepo(t).URL()}, t.TempDir()
 	root := newObj(plumbing.TreeObject, []byte("no tree"))

@@ -21,9 +21,9 @@ import (
 // errBatchFull says that a pack inflates to more than is taken into memory.
 var errBatchFull = errors.New("pack is too large for memory")
 
-// readPack reads a whole pack of most bytes at most, and inflates its objects while the rest is on its way: each once,
-// where go-git's parser, which is for packs of any size, does so twice or more. They take limit bytes at most. Errors:
-// errBatchFull, with what was read; what is wrong with the pack.
+// readPack reads a whole pack of most bytes at most, and inflates its objects while the rest is on its way. It inflates
+// each once; go-git's parser, which is for packs of any size, does so twice or more. They take limit bytes at most.
+// Errors: errBatchFull, with what was read; what is wrong with the pack.
 func readPack(from io.Reader, most int, limit int64) (*unpacking, error) {
 	came := &came{from: from, most: most}
 	u := &unpacking{came: came, in: bufio.NewReaderSize(came, 64<<10), left: limit}
@@ -129,8 +129,8 @@ const (
 	packVersion = 2
 	// perObject is what an object in memory takes beside its data, in bytes.
 	perObject = 100
-	// usualObject is what objects take in memory on an average, in bytes, if they are small: so many that this is too
-	// much are not tried.
+	// usualObject is what objects take in memory on an average, in bytes, if they are small. A pack with so many that
+	// this is too much is not tried.
 	usualObject = 400
 )
 
@@ -274,8 +274,8 @@ func atItsEnd(inflater io.Reader) error {
 	return nil
 }
 
-// resolve names all objects, and makes those of deltas that are only that: first what is whole, then what is a delta on
-// it, and so on.
+// resolve names all objects, and makes those that are deltas. It begins with the whole ones, goes on with deltas on
+// these, and so on.
 func (u *unpacking) resolve() error {
 	var now []int
 	for i := range u.objs {

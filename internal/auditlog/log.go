@@ -38,7 +38,7 @@ type Config struct {
 	// Store to keep decisions in; nil: none. Spool is its spool file, and belongs to this Log alone.
 	Store Store
 	Spool string
-	// FlushAfter is how long after a flush decisions wait for the next one, FlushCount how many wait; the first ones
+	// FlushAfter is how long after a flush decisions wait for the next one, FlushCount how many wait. The first ones
 	// after a quiet time wait for FlushSoon. Zero: DefaultFlushAfter, DefaultFlushCount, DefaultFlushSoon.
 	FlushAfter time.Duration
 	FlushSoon  time.Duration

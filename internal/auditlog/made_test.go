@@ -22,9 +22,9 @@ import (
 	"github.com/rampart-gitops/rampart/policy"
 )
 
-// made makes the decisions of one worker deployment as they come in life: its rollouts are played by the simulator,
-// which has the real planner, in the cycles that do or find something new; what the simulator knows too exactly (times,
-// counts, rates, hashes) is drawn at random; the verdicts are those of the real engine with the default library.
+// made makes the decisions of one worker deployment as they come in life. Its rollouts are played by the simulator,
+// which has the real planner, in the cycles that do or find something new. What the simulator knows too exactly (times,
+// counts, rates, hashes) is drawn at random. The verdicts are those of the real engine with the default library.
 type made struct {
 	rng    *rand.Rand
 	engine *policy.Engine
@@ -33,8 +33,8 @@ type made struct {
 	name   rollout.Name
 	start  time.Time
 	days   int
-	// want is how many decisions there are to be from the time counted on, as far as there are cycles to choose from;
-	// 0: as they come.
+	// want is how many decisions there are to be from the time counted on, as far as there are enough cycles. 0: as
+	// they come.
 	want    int
 	counted time.Time
 	// pushes by time, each with the commit that it came with.
@@ -146,8 +146,8 @@ func (m *made) make(t require.TestingT) []auditlog.Decision {
 	return out
 }
 
-// times of the decisions, sorted: the cycles that the simulation tells of, both reads of those that have two, and some
-// cycles between them while a version is judged: two at most, or as many as are wanted.
+// times of the decisions, sorted. They are the cycles that the simulation tells of, both reads of those that have two,
+// and some cycles between them while a version is judged: two at most, or as many as are wanted.
 func (m *made) times(entries []rollout.TimetableEntry) []time.Time {
 	all := slices.SortedFunc(maps.Keys(m.seen), time.Time.Compare)
 	var out, spare []time.Time
@@ -405,7 +405,7 @@ func (m *made) polled(in []rollout.TaskQueue, now time.Time, share float32) []ro
 type company struct {
 	deployments, days int
 	start             time.Time
-	// due is how many decisions each is to have made, those that it had made included, by the end of what is counted;
+	// due is how many decisions each is to have made by the end of what is counted, with those that it had made before.
 	// 0: as they come.
 	due     int
 	had     map[string]int

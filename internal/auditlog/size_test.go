@@ -34,9 +34,9 @@ const (
 // lead is played before what counts: a day does not begin with new worker deployments.
 const lead = 48 * time.Hour
 
-// BenchmarkDecisionLog measures what decisions take on the ref of a month, and how long they take to read: those of 1
-// 000 worker deployments for a day, 6 000 a year each. Each is played by the real planner and judged by the real
-// engine, with names, hashes, times and counts of its own. They are pushed to a real ref as the bot does, and the
+// BenchmarkDecisionLog measures what decisions take on the ref of a month, and how long they take to read. They are
+// those of 1 000 worker deployments for a day, 6 000 a year each. Each is played by the real planner and judged by the
+// real engine, with names, hashes, times and counts of its own. They are pushed to a real ref as the bot does, and the
 // repository is packed as git gc packs it.
 //
 // DECISIONS says how many worker deployments for how many days, as 1000x1.
@@ -131,7 +131,7 @@ func readAll(b *testing.B, r *gittest.Repo, ref string) (n, json int, took time.
 	return n, json, took
 }
 
-// again makes a ref on which a month has each of its closed segments so many times, each with other bytes: a frame that
+// again makes a ref on which a month has each of its closed segments so many times. Each has other bytes: a frame that
 // readers skip (RFC 8878) comes first.
 func again(b *testing.B, r *gittest.Repo, times int) (ref string) {
 	var names, hashes []string

@@ -10,8 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// TestRemovalApproved: a policy that wants approval for what takes a version away gets it from the person who retires
-// the version, or all of them; one that holds, holds all the same. Approved or not, it takes two reads.
+// TestRemovalApproved: a policy that wants approval for taking a version away gets it from the person who retires the
+// version, or all of them. A policy that holds, holds all the same. Approved or not, it takes two reads.
 func TestRemovalApproved(t *testing.T) {
 	old := promoted(100 * time.Hour)
 	for _, c := range []struct {

@@ -204,7 +204,7 @@ func (r *resolver) nextProposal(next *v1alpha1.RoutingSpec) {
 	next.Proposal = &p
 }
 
-// withdrawn is what stays of a proposal that does not wait any more: until another takes its place, or its version is
+// withdrawn is what stays of a proposal that does not wait any more. Until another takes its place, or its version is
 // current, a merge of it is known for what it is.
 func (r *resolver) withdrawn() *v1alpha1.RecordedProposal {
 	p := r.rec.Proposal
@@ -227,8 +227,8 @@ func (r *resolver) void(by string) string {
 		rollout.Percent(p.From), rollout.Percent(p.To), r.state.Message)
 }
 
-// askPeople says what people are asked to approve, if anything waits for that: a raise before the stages of
-// evacuations, since it has more to lose by waiting, and of those the first.
+// askPeople says what people are asked to approve, if anything waits for that. A raise comes before the stages of
+// evacuations, since it has more to lose by waiting. Of stages it is the first.
 func (r *resolver) askPeople(plan *rollout.Plan) {
 	if plan.Record == nil || r.vet() == vetPending {
 		return

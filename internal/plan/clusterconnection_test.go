@@ -119,8 +119,8 @@ func TestClusterConnectionIsNamed(t *testing.T) {
 	}
 }
 
-// TestNeverAnotherKind: as long as the versions are in another Temporal namespace than the spec's, a plan that takes a
-// connection of another kind for theirs is one that must never be.
+// TestNeverAnotherKind: versions are in another Temporal namespace than the spec's. Then a plan that takes a connection
+// of another kind for theirs is one that must never be.
 func TestNeverAnotherKind(t *testing.T) {
 	s := of(byCluster, recorded, func(g *given) { g.Spec.Spec.WorkerOptions.TemporalNamespace = "other" }, rotates)
 	p := decide(t, s, allowed)

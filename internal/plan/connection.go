@@ -15,8 +15,8 @@ import (
 // the ID that the record has. Any other change would take the workers away from the workflows that are pinned to their
 // versions.
 
-// AskNamespace gives the connection whose Temporal namespace has to be asked for its ID before anything is decided, and
-// the namespace; nil where the address of the connection in Git is the one that the record has.
+// AskNamespace gives the connection whose Temporal namespace has to be asked for its ID before anything is decided. It
+// gives the namespace too. Nil: the address of the connection in Git is the one that the record has.
 func (v *View) AskNamespace() (*v1alpha1.Connection, string) {
 	c, routing := v.s.Connection, v.s.Record.Routing
 	if !v.sound() || c == nil || routing == nil {
@@ -119,8 +119,8 @@ func (r *resolver) sortReconnect(a rollout.Action, verdict rollout.Verdict) {
 	r.taken = append(r.taken, a)
 }
 
-// oneWrite leaves out that versions follow their connection where something else writes their files: that does it too,
-// or it is done in the next cycle.
+// oneWrite leaves out that versions follow their connection where something else writes their files. That write does it
+// too, or it is done in the next cycle.
 func (r *resolver) oneWrite() {
 	written := map[string]bool{}
 	for _, a := range r.taken {

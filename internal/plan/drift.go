@@ -11,8 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// routingDrift compares the routing as it is with the desired one and the basis of the last decision: what is neither
-// was moved by somebody else. Nil: no drift. A routing.yaml that a person edited does not count as drift.
+// routingDrift compares the routing as it is with the desired one and the basis of the last decision. A routing that is
+// neither was made by somebody else. Nil: no drift. A routing.yaml that a person edited does not count as drift.
 func (v *View) routingDrift() *rollout.Drift {
 	if v.rec.Basis == nil || v.edit == editOpen || v.lost() != "" || v.actual.SameTraffic(v.desired) || v.unmoved() {
 		return nil
@@ -30,16 +30,16 @@ func (v *View) routingDrift() *rollout.Drift {
 	return d
 }
 
-// driftRaised are the versions that have more traffic than is desired: but not the one that was current when that was
-// decided and still is, since it only kept what was to go to another one.
+// driftRaised are the versions that have more traffic than is desired. The one that was current when that was decided,
+// and still is, is left out: it only kept the traffic that was to go to another one.
 func (v *View) driftRaised() []string {
 	return slices.DeleteFunc(v.raised(v.desired, v.actual), func(id string) bool {
 		return id == v.actual.Current && id == v.seenCurrent() && v.rec.Basis != nil && id == v.rec.Basis.Current
 	})
 }
 
-// Knows reports whether the routing as observed is one that the record knows: the desired one, the one that the bot
-// decided last, or the one that it decided on.
+// Knows reports whether the record knows the routing as observed. It knows the desired one, the one that the bot
+// decided last, and the one that it decided on.
 func (v *View) Knows() bool {
 	if v.rec.Basis == nil { // nothing was decided yet
 		return false
@@ -56,7 +56,7 @@ func TurnsBack(p rollout.Plan) bool {
 	})
 }
 
-// takenBack reports whether lower traffic than desired is what the spec, or a bar, wants by now: one of our own
+// takenBack reports whether lower traffic than desired is what the spec, or a bar, wants by now. One of our own
 // retreats may have been made and not committed, since the bot died or somebody else pushed.
 func (v *View) takenBack() bool {
 	if v.target == nil {
@@ -93,8 +93,8 @@ func (v *View) direction(from, to rollout.RoutingConfig) rollout.DriftDirection 
 	return rollout.DriftLower
 }
 
-// raised are the versions that get more traffic from one routing to another: but not the one that was current, nor one
-// that becomes current again and was so before that one.
+// raised are the versions that get more traffic from one routing to another. The one that was current is left out, and
+// so is one that becomes current again and was so before that one.
 func (v *View) raised(from, to rollout.RoutingConfig) []string {
 	var out []string
 	for _, id := range []string{to.Current, to.Ramping} {

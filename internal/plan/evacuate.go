@@ -187,8 +187,8 @@ func forgotten(e v1alpha1.RecordedEvacuation, now time.Time) bool {
 	return e.State == v1alpha1.EvacuationRunning && now.Sub(e.StartedAt.Time) > jobMemory
 }
 
-// mayEvacuate answers whether everything is known that a stage needs: how many workflows there are and, for a move,
-// that the server and the target take them.
+// mayEvacuate answers whether everything is known that a stage needs. That is how many workflows there are and, for a
+// move, that the server and the target take them.
 func (v *View) mayEvacuate(r *v1alpha1.RecordedVersion, e rollout.Evacuation) evidence {
 	if c := openPinned(v.obs, r.BuildID); !c.Known {
 		return unknown("the open workflows pinned to %s could not be counted: %s", r.BuildID, c.Reason)

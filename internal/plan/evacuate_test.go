@@ -365,8 +365,8 @@ func TestEvacuationIsDue(t *testing.T) {
 	require.False(t, decide(t, s, allowed).Settled)
 }
 
-// A stage that wants approval is put to people, unless a raise is; closed by a person it is declined, and its address
-// is written down.
+// A stage that wants approval is put to people, unless a raise is. If a person closes it, it is declined, and its
+// address is written down.
 func TestStagesAreReviewed(t *testing.T) {
 	const move, terminate = v1alpha1.EvacuateByMove, v1alpha1.EvacuateByTermination
 	ends := func(after v1alpha1.Duration) change {

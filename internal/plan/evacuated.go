@@ -51,8 +51,8 @@ func (r *resolver) noteWaits() {
 	}
 }
 
-// oneJob keeps one job to start, and none on a version that this plan gives traffic, or while another runs: a namespace
-// takes one at a time.
+// oneJob keeps one job to start, since a namespace takes one at a time. It keeps none on a version that this plan gives
+// traffic, and none while another runs.
 func (r *resolver) oneJob() {
 	move := r.move()
 	seen := false

@@ -22,8 +22,8 @@ func no(format string, args ...any) evidence {
 }
 func unknown(format string, args ...any) evidence { return evidence{"", fmt.Sprintf(format, args...)} }
 
-// serves answers whether a version has pollers of its own on every queue that it must serve: its own, and those of
-// each version named in also. The server raises traffic to versions without pollers, so this is our duty.
+// serves answers whether a version has pollers of its own on every queue that it must serve. These are its own queues,
+// and those of each version named in also. The server raises traffic to versions without pollers, so this is our duty.
 func (v *View) serves(buildID string, also ...string) evidence {
 	o := v.obs.Version(buildID)
 	if o == nil {
@@ -152,7 +152,7 @@ func openPinned(obs *rollout.Observation, buildID string) rollout.Count {
 	return rollout.Count{Reason: "not asked"}
 }
 
-// inWindow reports whether a version may still be needed for a rollback: it was current, left by a promotion, and the
+// inWindow reports whether a version may still be needed for a rollback. It was current, left by a promotion, and the
 // window since then is not over. The second result is when the window ends.
 func (v *View) inWindow(buildID string, window time.Duration) (bool, time.Time) {
 	for _, p := range slices.Backward(v.promotions) {
@@ -171,7 +171,7 @@ func (v *View) returnWindow() time.Duration {
 	return max(v.spec.Spec.Rollout.Rollback.Window.Duration, settings.Bake.Duration)
 }
 
-// mayReturn reports whether a version may become current again at once: it stood before the current one in the
+// mayReturn reports whether a version may become current again at once. It stood before the current one in the
 // promotion order, was not itself left by a rollback, and the window since then is not over.
 func (v *View) mayReturn(buildID string) bool {
 	if buildID == "" || buildID == v.actual.Current || v.spec == nil ||
@@ -211,7 +211,7 @@ func (v *View) predecessor() string {
 	return ""
 }
 
-// canTakeBack answers whether traffic can go back to a version: its own queues are polled, and nothing in Git says that
+// canTakeBack answers whether traffic can go back to a version. Its own queues are polled, and nothing in Git says that
 // this is about to end.
 func (v *View) canTakeBack(buildID string) evidence {
 	r := v.recorded(buildID)

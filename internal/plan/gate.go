@@ -8,8 +8,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// pointGate is the gate of the point where the target stands, nil if there is none: before it has any traffic the first
-// gate, at a step that step's gate. It has to pass before the target gets more.
+// pointGate is the gate of the point where the target stands, nil if there is none. Before the target has any traffic
+// that is the first gate, at a step that step's gate. It has to pass before the target gets more.
 func (v *View) pointGate() *rollout.GateSpec {
 	if v.targetShare() == 0 {
 		return v.gateSpec(v.spec.Spec.Rollout.Gate, "first")

@@ -16,8 +16,8 @@ import (
 // does an idle queue of workflows while the target serves none at all: its worker may just have registered its
 // activities first.
 
-// leftBehind are the task queues of the current version that a version does not serve: those that are known to be idle
-// and may be left behind, and the others.
+// leftBehind are the task queues of the current version that a version does not serve. It gives those that are known to
+// be idle and may be left behind, and the others.
 func leftBehind(obs *rollout.Observation, id string) (idle, used []v1alpha1.RecordedQueue) {
 	current, o := obs.Version(obs.Routing.Current), obs.Version(id)
 	if current == nil || o == nil || current.BuildID == id {
@@ -110,7 +110,7 @@ func (r *resolver) nextLeaves() []v1alpha1.RecordedQueue {
 	return next
 }
 
-// proposedLeaves are the task queues that a proposal names: once named it keeps them, so that a queue which is used now
+// proposedLeaves are the task queues that a proposal names. Once named it keeps them, so that a queue which is used now
 // and then changes nothing.
 func (r *resolver) proposedLeaves(a rollout.Action) []v1alpha1.RecordedQueue {
 	queues := r.leaves(a)
@@ -126,8 +126,8 @@ func (v *View) left(id string) []v1alpha1.RecordedQueue {
 	return union(idle, used)
 }
 
-// callLeaves are the task queues that a raise may find missing at the server: none named, where all that is missing is
-// idle, which the server lets through.
+// callLeaves are the task queues that a raise may find missing at the server. None is named where all that is missing
+// is idle, which the server lets through.
 func (v *View) callLeaves(id string) []v1alpha1.RecordedQueue {
 	if _, used := leftBehind(v.obs, id); len(used) == 0 {
 		return nil

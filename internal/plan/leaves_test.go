@@ -49,7 +49,7 @@ func names(approved bool, queues ...v1alpha1.RecordedQueue) change {
 	}
 }
 
-// A task queue that the target does not serve is left behind if it is idle; one in use waits for workers, then for a
+// A task queue that the target does not serve is left behind if it is idle. One in use waits for workers, then for a
 // person.
 func TestQueueLeftBehind(t *testing.T) {
 	agreed := func(g *given) { g.rec.Target.LeavesBehind = []v1alpha1.RecordedQueue{receipts} }

@@ -96,7 +96,7 @@ func TestRemovedWithTraffic(t *testing.T) {
 	require.Empty(t, Look(s).mayBeLeft(s.Record.Routing.Spec.Versions, s.Record.Routing.Spec.Removed))
 }
 
-// The pollers of a version are asked for when they would be left behind, and then until it is deleted; workflows are
+// The pollers of a version are asked for when they would be left behind, and then until it is deleted. Workflows are
 // not counted for that.
 func TestAskLeftBehind(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -172,8 +172,8 @@ func (n *never) call(what string, c rollout.RoutingCall) {
 	}
 }
 
-// lowers: what is called lowering, and is so not stopped by policy, gives more traffic only to a version that had all
-// of it before, and has workers: those of a version without files are somebody else's, as at a takeover.
+// lowers: a call that lowers gives more traffic only to a version that had all of it before, and has workers. No policy
+// stops such a call. The workers of a version without files are somebody else's, as at a takeover.
 func (n *never) lowers(c rollout.RoutingCall) {
 	r := n.s.Observation.Routing
 	for _, step := range c.Steps {
@@ -239,8 +239,8 @@ func (n *never) known(id string) {
 	}
 }
 
-// baseline: no version gets its first traffic while it is not known how many workflows are stuck without it, unless
-// nothing else has any, or the server cannot count them.
+// baseline: no version gets its first traffic while it is not known how many workflows are stuck without it. This does
+// not hold where nothing else has any traffic, or the server cannot count them.
 func (n *never) baseline(id string) {
 	obs := &n.s.Observation
 	r, problems := obs.Routing, obs.Stuck.Problems
@@ -274,8 +274,9 @@ func (n *never) served(id string) {
 	}
 }
 
-// leaves: no raise leaves a task queue of the current version behind that may be in use, nor its workflows to a version
-// that serves no queue of workflows, unless a person approved that by its name.
+// leaves: no raise leaves a task queue of the current version behind that may be in use. Nor does it leave its
+// workflows to a version that serves no queue of workflows. Either may be left behind if a person approved that by the
+// queue's name.
 func (n *never) leaves(c rollout.RoutingCall, id string) {
 	obs := &n.s.Observation
 	current, v := obs.Version(obs.Routing.Current), obs.Version(id)

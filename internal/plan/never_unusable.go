@@ -7,8 +7,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// onlyLowers: while the record, the spec or its connection cannot be used, traffic goes down and nothing else happens
-// but that what was written comes back.
+// onlyLowers: while the record, the spec or its connection cannot be used, traffic only goes down. Beside that, what
+// was written comes back, and nothing else happens.
 func (n *never) onlyLowers() {
 	why := n.unusable()
 	if why == "" {
@@ -120,8 +120,8 @@ func (n *never) staysOnServer() {
 	}
 }
 
-// stays: as long as there are versions in another Temporal namespace than the spec asks for, they stay there, by the
-// connection by which they are there.
+// stays: versions in another Temporal namespace than the spec asks for stay there. The connection stays the one by
+// which they are there.
 func (n *never) stays() {
 	if !n.away() {
 		return

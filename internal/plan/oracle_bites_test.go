@@ -428,7 +428,7 @@ func objectsSpoilt() []spoilt {
 	}
 }
 
-// TestTheOracleBites: what the oracle of the properties looks for it finds, in plans that are well but for that; and it
+// TestTheOracleBites: the oracle of the properties finds what it looks for, in plans that are well but for that. It
 // lets pass what may be done.
 func TestTheOracleBites(t *testing.T) {
 	for _, group := range [][]spoilt{writesSpoilt(), removalsSpoilt(), raisesSpoilt(), unroutesSpoilt(), recordsSpoilt(), peopleSpoilt(), batchesSpoilt(), objectsSpoilt(), unusableSpoilt(), serverSpoilt()} {

@@ -73,8 +73,8 @@ func (v *View) follow(order []v1alpha1.Promotion, next stint) []v1alpha1.Promoti
 	return order
 }
 
-// leftBy says how the last version of an order gave way to another: going back to one that stood before it is a
-// rollback, anything else a promotion, and so is what the bot decided on when the last one was current.
+// leftBy says how the last version of an order gave way to another. Going back to one that stood before it is a
+// rollback. Anything else is a promotion, and so is what the bot decided on when the last one was current.
 func (v *View) leftBy(order []v1alpha1.Promotion, to string) v1alpha1.LeftBy {
 	last := order[len(order)-1].BuildID
 	decided := v.rec.Basis != nil && v.rec.Basis.Current == last && v.decided() == to
@@ -97,7 +97,7 @@ func (v *View) decided() string {
 	return v.desired.Current
 }
 
-// before lists the versions that stood before the last one of a promotion order, the oldest first: each gave way to a
+// before lists the versions that stood before the last one of a promotion order, the oldest first. Each gave way to a
 // promotion, and traffic did not go back past it since.
 func before(order []v1alpha1.Promotion) []string {
 	var out []string

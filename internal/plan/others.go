@@ -164,8 +164,8 @@ func (v *View) restsUntil(buildID string) time.Time {
 
 func (v *View) sunset() v1alpha1.SunsetStrategy { return v.spec.Spec.Sunset }
 
-// sunsetFrom is when a version may be scaled down, by its state; both delays count from when it became drained, or,
-// for one that was never routed, from when it was created. For one that a person asked to retire there are none.
+// sunsetFrom is when a version may be scaled down, by its state. Both delays count from when it became drained, or, for
+// one that was never routed, from when it was created. For one that a person asked to retire there are none.
 func (v *View) sunsetFrom(r *v1alpha1.RecordedVersion) time.Time {
 	return v.goesFrom(r, v.sunset().ScaledownDelay.Duration)
 }

@@ -31,8 +31,8 @@ func (v *View) goesOn() bool {
 		was.Attempt == t.Attempt
 }
 
-// gateRun is what is known of a test workflow: what Temporal says, or the recorded outcome where Temporal has no run
-// any more or cannot be asked.
+// gateRun is what is known of a test workflow. That is what Temporal says, or the recorded outcome where Temporal has
+// no run any more or cannot be asked.
 func (v *View) gateRun(workflowID string) rollout.GateRun {
 	var run rollout.GateRun
 	for _, seen := range v.obs.Gates {

@@ -67,7 +67,7 @@ func TestPodsThatDoNotCome(t *testing.T) {
 	}
 }
 
-// What is committed of pods are the reasons: each of them once however often it comes and goes, and those that are gone
+// What is committed of pods are the reasons. Each is there once, however often it comes and goes. Those that are gone
 // for an hour are left out.
 func TestPodsThatComeAndGo(t *testing.T) {
 	s := of(wants("v2"), inGit("v2"))

@@ -69,8 +69,8 @@ func samePools(a, b []v1alpha1.RecordedPool) bool {
 	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b)
 }
 
-// poolsServe answers whether each of the target's pools does its part where all task queues of the target are polled:
-// the queues that it declares are among them, or else its workers poll whichever queue.
+// poolsServe answers whether each of the target's pools does its part where all task queues of the target are polled.
+// The queues that a pool declares are among them, or else its workers poll whichever queue.
 func (v *View) poolsServe() evidence {
 	o := v.obs.Version(v.target.BuildID)
 	for _, pool := range v.poolsOf(v.target.BuildID) {

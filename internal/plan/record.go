@@ -135,8 +135,9 @@ func (r *resolver) nextStuckBefore() *int64 {
 	return nil
 }
 
-// nextRouting restates what is desired: what this plan moves traffic to; else what is already desired, if that is what
-// is or an unanswered drift, or if it is not known whether it still may be; else what is.
+// nextRouting restates what is desired. That is what this plan moves traffic to. Else it is what is already desired, if
+// the routing is that or an unanswered drift, or if it is not known whether it still may be. Else it is the routing as
+// it is.
 func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
 	if r.edit == editMerged && r.undecided() {
 		return

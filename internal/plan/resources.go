@@ -88,8 +88,8 @@ func (v *View) newResources() []rollout.ResourceWrite {
 	return v.s.ResourceWrites(v.resourceSubject(&v1alpha1.RecordedVersion{BuildID: v.target.BuildID}))
 }
 
-// replicasWith are replicas as a manifest has them beside objects: one that scales the version owns the number, so that
-// Git and it do not fight. What is asked to be 0 is 0.
+// replicasWith are replicas as a manifest has them beside objects. An object that scales the version owns the number,
+// so that Git and it do not fight. What is asked to be 0 is 0.
 func replicasWith(n *int32, have []v1alpha1.RecordedResource) *int32 {
 	if rollout.Scaled(have) {
 		return nil
@@ -108,7 +108,7 @@ func (v *View) wantedReplicas(r *v1alpha1.RecordedVersion) *int32 {
 	return replicasWith(r.Replicas, r.Resources)
 }
 
-// unready says why the target is not created yet: a version before it has an object whose template cannot be used now,
+// unready says why the target is not created yet. A version before it has an object whose template cannot be used now,
 // and a version without its scaler could not bear the traffic.
 func (v *View) unready() *rollout.Problem {
 	for i := range v.rec.Versions {

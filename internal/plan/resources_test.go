@@ -250,7 +250,7 @@ func TestNeverResources(t *testing.T) {
 	}
 }
 
-// TestObjectsThroughARollout: they come with a version, follow its state, and go with its scale-down; each costs no
+// TestObjectsThroughARollout: objects come with a version, follow its state, and go with its scale-down. Each costs no
 // commit of its own but where a state decides.
 func TestObjectsThroughARollout(t *testing.T) {
 	w := newWorld(t)

@@ -128,7 +128,7 @@ func (v *View) unroute(current string) (outcome, bool) {
 		Reason: fmt.Sprintf("%s is retired by %s: %s", v.s.Deployment, v.retire.By, why)})
 }
 
-// unneeded answers whether a current version can lose its traffic: new workflows have somewhere else to go, or there
+// unneeded answers whether a current version can lose its traffic. New workflows have somewhere else to go, or there
 // are none, and none that is open. The second result is when the answer may change by itself.
 func (v *View) unneeded(current string) (evidence, time.Time) {
 	if v.replaced(current) {

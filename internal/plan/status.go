@@ -67,8 +67,8 @@ func (r *resolver) howToApprove(p rollout.ReviewedProposal) string {
 	return fmt.Sprintf("To approve it, merge %s, or: rampart approve %s", what, r.s.Deployment)
 }
 
-// routed is the routing that the status tells of: what lowers traffic is done by the time of the commit, and a ramp may
-// be told of before it is made, but never that a version became current.
+// routed is the routing that the status tells of. What lowers traffic is done by the time of the commit. A ramp may be
+// told of before it is made, but never that a version became current.
 func (r *resolver) routed() rollout.RoutingConfig {
 	if move := r.move(); move != nil && (move.Lowers() || move.Kind == rollout.Ramp) {
 		return r.actual.AfterMove(*move)

@@ -9,7 +9,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// TestStatusNamesItsSpec: a change of the spec that changes nothing else is one commit, after which the object in the
+// TestStatusNamesItsSpec: a change of the spec that changes nothing else is one commit. After it, the object in the
 // cluster says which spec its status is about. A spec that cannot be read leaves that as it is.
 func TestStatusNamesItsSpec(t *testing.T) {
 	w := newWorld(t)

@@ -9,8 +9,8 @@ import (
 )
 
 // shownVersions puts versions into a status, each with the fields that the in-cluster controller has in its place, and
-// our own: the target, the current one, and the others that have files or traffic. The first two are there without
-// files, too.
+// our own. They are the target, the current one, and the others that have files or traffic. The first two are there
+// without files, too.
 func (r *resolver) shownVersions(st *v1alpha1.WorkerDeploymentStatus, recorded []v1alpha1.RecordedVersion) {
 	current, ramping := r.shownRouting()
 	target := ""

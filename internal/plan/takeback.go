@@ -200,8 +200,8 @@ func (v *View) withoutTraffic(t TakenBack, named bool) (TakenBack, error) {
 	return t, nil
 }
 
-// Record writes a rollback down in a record: in the one it was decided on, or in a later one, in which the bot may have
-// written down itself what it saw of it.
+// Record writes a rollback down in a record. That is the one it was decided on, or a later one, in which the bot may
+// have written down itself what it saw of it.
 func (t TakenBack) Record(rec v1alpha1.RoutingSpec) v1alpha1.RoutingSpec {
 	next := cloneRecord(rec)
 	if id := t.Bar.BuildID; id != "" {

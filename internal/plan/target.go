@@ -346,8 +346,8 @@ func waitForPollers(v *View) (outcome, bool) {
 	return say(rollout.StaleFacts, "%s", e.why), true
 }
 
-// pollerDeadline is until when the target's workers may take to come, and how long that is: from when it became the
-// target, or, where that was held up, from when it was created.
+// pollerDeadline is until when the target's workers may take to come, and how long that is. It counts from when it
+// became the target, or, where that was held up, from when it was created.
 func (v *View) pollerDeadline() (time.Time, time.Duration) {
 	limit := v1alpha1.DefaultProgressDeadlineSeconds * time.Second
 	if n := v.spec.Spec.ProgressDeadlineSeconds; n != nil {

@@ -123,8 +123,8 @@ func connectionReason(spec *v1alpha1.WorkerDeployment) rollout.Reason {
 	return rollout.ConnectionNotFound
 }
 
-// lastGood is the spec to judge by where the one in Git, or its connection, cannot be used: the one in Git, if only its
-// connection is missing; else the last one that could be used. Nil: none is recorded.
+// lastGood is the spec to judge by where the one in Git, or its connection, cannot be used. It is the one in Git, if
+// only its connection is missing, else the last one that could be used. Nil: none is recorded.
 func (v *View) lastGood() *v1alpha1.WorkerDeployment {
 	if v.sound() && !v.elsewhere() && !v.movesServer() {
 		return v.s.Spec
@@ -150,9 +150,9 @@ func (v *View) JudgedBy() rollout.Snapshot {
 	return s
 }
 
-// Connection is the one by which Temporal is asked about the worker deployment: the spec's; where that is not in Git,
-// the spec is broken, or its versions are in another Temporal namespace, the one that they were made with last. Nil: it
-// is not known, or there is no spec to judge by.
+// Connection is the one by which Temporal is asked about the worker deployment. It is the spec's. Where that is not in
+// Git, the spec is broken, or its versions are in another Temporal namespace, it is the one that they were made with
+// last. Nil: it is not known, or there is no spec to judge by.
 func (v *View) Connection() *v1alpha1.Connection {
 	switch {
 	case v.spec == nil:
@@ -163,9 +163,9 @@ func (v *View) Connection() *v1alpha1.Connection {
 	return v.lastConnection()
 }
 
-// findConnection is by which the versions reach Temporal, nil if that is not in Git: the spec's, unless the spec is
-// broken, asks for another Temporal namespace, whose connection may lead to another server, or its connection leads to
-// another server itself.
+// findConnection is the connection by which the versions reach Temporal, nil if that is not in Git. It is the spec's,
+// unless the spec is broken, asks for another Temporal namespace, whose connection may lead to another server, or its
+// connection leads to another server itself.
 func (v *View) findConnection() *v1alpha1.Connection {
 	if v.sound() && !v.away() && v.sameServer(v.s.Connection) {
 		return v.s.Connection
@@ -173,8 +173,8 @@ func (v *View) findConnection() *v1alpha1.Connection {
 	return v.lastConnection()
 }
 
-// lastConnection is the one that the versions were made with last, as Git has it now; if it is gone there, or leads to
-// another server, as it was. Nil: not known.
+// lastConnection is the one that the versions were made with last, as Git has it now. If it is gone there, or leads to
+// another server, it is given as it was. Nil: not known.
 func (v *View) lastConnection() *v1alpha1.Connection {
 	ref, last := v.lastConnectionRef(), v.rec.Connection
 	for _, c := range []*v1alpha1.Connection{v.s.LastConnection, v.s.Connection} {
@@ -190,8 +190,8 @@ func (v *View) lastConnection() *v1alpha1.Connection {
 		Metadata: v1alpha1.ObjectMeta{Name: last.Name, Namespace: ref.Of(v.s.Deployment.Namespace)}, Spec: last.Spec}
 }
 
-// lastConnectionRef names the connection that the versions were made with last: by the record, or, if that is older
-// than such names, by the last spec. Where neither says so, it is the spec's.
+// lastConnectionRef names the connection that the versions were made with last. The record says so, or, if that is
+// older than such names, the last spec. Where neither says so, it is the spec's.
 func (v *View) lastConnectionRef() v1alpha1.ConnectionRef {
 	last := recordedSpec(v.s)
 	switch {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestUnusableEnvironmentIsQuiet: what is complete stays so while its environment cannot be used, so that one broken
-// file changes not every status; an unfinished rollout says so.
+// file does not change every status. An unfinished rollout says so.
 func TestUnusableEnvironmentIsQuiet(t *testing.T) {
 	complete := all(promoted(5*time.Hour), drained("v1", 4*time.Hour), scaledDown("v1", 4*time.Hour))
 	usable, broken := decide(t, of(complete, recorded), allowed), decide(t, of(complete, recorded, noEnvironment), allowed)

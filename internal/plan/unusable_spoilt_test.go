@@ -150,8 +150,8 @@ func serverSpoilt() []spoilt {
 	}
 }
 
-// TestMarkOfAnAttempt: the mark of a build that is turned back has the attempt that the target is at, not the one that
-// its files were written in.
+// TestMarkOfAnAttempt: the mark of a build that is turned back has the attempt that the target is at. That is not the
+// one that its files were written in.
 func TestMarkOfAnAttempt(t *testing.T) {
 	p := decide(t, of(rampsAt(10, time.Minute), func(g *given) { g.rec.Target.Attempt = 3 }), turnsBack)
 	require.Equal(t, map[string]string{id("v2"): "3 says so"}, p.Lower.TurnedBack)

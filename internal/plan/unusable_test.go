@@ -105,8 +105,8 @@ func TestNewerRecord(t *testing.T) {
 	}
 }
 
-// TestUnusableLowers: whatever makes a spec unusable, traffic is taken back as it is with one that can be used, and
-// what is broken is said first.
+// TestUnusableLowers: whatever makes a spec unusable, traffic is taken back as with one that can be used. The status
+// says first what is broken.
 func TestUnusableLowers(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -297,7 +297,7 @@ func ops(p rollout.Plan) []rollout.WriteOp {
 }
 
 // TestUnusableWithoutReplicas: who asked for no workers gets its traffic back to a version without any, whatever the
-// broken spec asks for, and no version of it goes to 0 because of what a broken one asks for.
+// broken spec asks for. No version of it goes to 0 because of what a broken one asks for.
 func TestUnusableWithoutReplicas(t *testing.T) {
 	asksFor := func(was, is int32, b change) change {
 		return all(promoted(10*time.Minute), barsBuild("v2"), func(g *given) {
@@ -328,7 +328,7 @@ func TestUnusableWithoutReplicas(t *testing.T) {
 }
 
 // TestUnusableUnjudged: without Temporal, without a spec that could be used once, or under another owner nothing is
-// lowered, and what is broken is said all the same.
+// lowered. The status says all the same what is broken.
 func TestUnusableUnjudged(t *testing.T) {
 	failing := all(rampsAt(10, time.Minute), barsBuild("v2"))
 	unread := func(g *given) {
@@ -537,8 +537,8 @@ func (w *world) spoils(how string) (mend func()) {
 	return func() { *w.given = good }
 }
 
-// TestUnusableStory: in mid-ramp a push breaks the spec, the candidate fails and is turned back; when it is mended, the
-// build stays barred and another one goes its way.
+// TestUnusableStory: in mid-ramp a push breaks the spec, the candidate fails and is turned back. When the spec is
+// mended, the build stays barred and another one goes its way.
 func TestUnusableStory(t *testing.T) {
 	for _, how := range []string{"invalid", "gone", "no connection", "another namespace", "environment"} {
 		for _, dies := range []site{"", beforeLower, afterLower, afterCommit} {

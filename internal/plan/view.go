@@ -74,9 +74,8 @@ func Look(s rollout.Snapshot) *View {
 // traffic either.
 func (v *View) unmoved() bool { return v.rec.Basis != nil && basisConfig(*v.rec.Basis).Same(v.actual) }
 
-// startsAnew reports whether a record that has no versions is about another Temporal namespace, or server, than the
-// spec in Git is now: then nothing was left behind there, and nothing that it says of builds and the routing is about
-// this one.
+// startsAnew reports whether a record without versions is about another Temporal namespace, or server, than the spec in
+// Git is now. Then nothing was left behind there, and nothing that it says of builds and the routing is about this one.
 func (v *View) startsAnew() bool {
 	return v.s.Spec != nil && v.s.SpecPath != "" && len(v.rec.Versions) == 0 &&
 		v.rec.MinReader <= v1alpha1.RecordFormat &&
@@ -158,8 +157,8 @@ func retired(r *v1alpha1.RecordedVersion) bool {
 	return r != nil && r.Guard == v1alpha1.GuardOff && r.Replicas != nil && *r.Replicas == 0
 }
 
-// earlierLife reports whether a promotion is over since before the version's files were made: it was removed, which
-// took proof that nothing needed it, and asked for again.
+// earlierLife reports whether a promotion is over since before the version's files were made. The version was removed,
+// which took proof that nothing needed it, and asked for again.
 func (v *View) earlierLife(p v1alpha1.Promotion) bool {
 	r := v.recorded(p.BuildID)
 	return r != nil && !p.LeftAt.IsZero() && p.LeftAt.Before(r.CreatedAt.Time)

@@ -217,9 +217,9 @@ func (p *partly) Survey(ctx context.Context) (rollout.Survey, func(context.Conte
 	}, err
 }
 
-// TestUnreadHoldsNoOtherUp: what cannot be read of one worker deployment is told, and holds no other up: neither its
-// commit, nor taking its traffic back while the repository is away. Then the server is not asked for what the bot does
-// not have.
+// TestUnreadHoldsNoOtherUp: what cannot be read of one worker deployment is told, and holds no other up. The others are
+// committed, and their traffic is taken back while the repository is away. Then the server is not asked for what the
+// bot does not have.
 func TestUnreadHoldsNoOtherUp(t *testing.T) {
 	s := newScene(t)
 	other := s.world.Environments[0].Deployments[0]

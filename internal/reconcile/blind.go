@@ -106,7 +106,7 @@ func (a *absence) forget(gone func(resync.Key) bool, there int) {
 
 func keyOf(d *rollout.Decision) resync.Key { return resync.KeyOf(&d.Snapshot) }
 
-// allowedBlind leaves out the decisions that lower traffic on what may not be true any more: somebody else may have the
+// allowedBlind leaves out the decisions that lower traffic on what may not be true any more. Somebody else may have the
 // repository, and move traffic by what it says now. Anything counts by a reading that is young; a verdict or a gate
 // also for as long as the whole routing is what the bot read or set last.
 func (r *Reconciler) allowedBlind(ctx context.Context, g *group, decisions []*rollout.Decision) []*rollout.Decision {

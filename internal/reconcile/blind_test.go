@@ -12,8 +12,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// While the repository is away everything that takes traffic back does for ten minutes; a verdict does for as long as
-// the routing is what the bot read, or set, last. What somebody else moved meanwhile is theirs.
+// While the repository is away everything that takes traffic back does so for ten minutes. A verdict does for as long
+// as the routing is what the bot read, or set, last. What somebody else moved meanwhile is theirs.
 func TestBlindLowering(t *testing.T) {
 	ramp := func(f *fleet, build string, percentage float32, at time.Time) rollout.RoutingConfig {
 		return rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: build, Percentage: percentage, PercentageChangedAt: at}

@@ -8,8 +8,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// withRecords is a reading with what was just committed on top of it: while the repository is away, what the bot did
-// itself does not count as drift.
+// withRecords is a reading with what was just committed on top of it. So, while the repository is away, what the bot
+// did itself does not count as drift.
 func withRecords(was *reading, environment string, decisions []*rollout.Decision) *reading {
 	if was == nil {
 		return nil

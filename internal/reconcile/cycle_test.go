@@ -229,8 +229,9 @@ func (s *scene) readyCondition() v1alpha1.Condition {
 	return v1alpha1.Condition{}
 }
 
-// What was committed before is raised without a push, which would compare the branch: it is read again, and who
-// committed meanwhile, or a repository that is away, keeps the raise from being made on what was read before.
+// What was committed before is raised without a push, which would compare the branch, so the branch is read again.
+// Somebody who committed meanwhile, or a repository that is away, keeps the raise from being made on what was read
+// before.
 func TestRaiseWithoutAPushLooksAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(s *scene)

@@ -73,8 +73,8 @@ func (r *Reconciler) forgetGone(tip reading, report *Report) {
 	}
 }
 
-// split divides an environment's worker deployments: those that are due by Git or by their time, and those that rest
-// until Temporal or the cluster says that they moved. Those whose namespace has a group at work are neither.
+// split divides an environment's worker deployments. Some are due by Git or by their time, others rest until Temporal
+// or the cluster says that they moved. Those whose namespace has a group at work are neither.
 func (r *Reconciler) split(env rollout.EnvironmentWorld, shared *resync.Shared,
 	hash resync.ConnectionHash) (due []*rollout.Known, resting []*resync.Row) {
 	name, now := env.Environment.Name, r.Now()
@@ -104,8 +104,8 @@ func (r *Reconciler) moved(ctx context.Context, env rollout.EnvironmentWorld,
 	return moved
 }
 
-// firstDue gives the rows that this cycle decides, at most MaxDue: those that waited longest first, then those that
-// have a record, since they may have traffic to be lowered. A commit that may have to be proposed is not divided.
+// firstDue gives the rows that this cycle decides, at most MaxDue. Those that waited longest come first, then those
+// that have a record, since they may have traffic to be lowered. A commit that may have to be proposed is not divided.
 func (r *Reconciler) firstDue(env rollout.EnvironmentWorld, rows []*rollout.Known, report *Report) []*rollout.Known {
 	most := cmp.Or(r.MaxDue, DefaultMaxDue)
 	if r.proposes(env.Environment) {

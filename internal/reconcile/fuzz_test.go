@@ -89,9 +89,8 @@ func said(kind byte, now time.Time, s rollout.Snapshot) rollout.Observation {
 	return o
 }
 
-// Whatever anybody wrote into a spec, a record, a status and more files, and whatever Temporal says beside it: a
-// decision is made without a panic, nothing that must never happen is decided, what is written is in the output, and
-// can be read again.
+// Whatever anybody wrote into a spec, a record, a status and more files, and whatever Temporal says, a decision is made
+// without a panic. Nothing that must never happen is decided. What is written is in the output, and can be read again.
 func FuzzDecide(f *testing.F) {
 	routing, err := os.ReadFile(filepath.Join("..", "..", "gitops", "api", "v1alpha1", "testdata", "routing.yaml"))
 	require.NoError(f, err)

@@ -29,8 +29,8 @@ func DefaultGroupLimits() GroupLimits {
 	return GroupLimits{Wait: 5 * time.Second, Time: 20 * time.Second}
 }
 
-// groupKey is a Temporal namespace, by the hash of its connection and its name, as an environment uses it: once for
-// assessing, and once for raising.
+// groupKey is a Temporal namespace, by the hash of its connection and its name, as an environment uses it. There is one
+// for assessing, and one for raising.
 type groupKey struct {
 	environment, connection, namespace string
 	raises                             bool

@@ -168,7 +168,7 @@ func TestUndividedCommitHoldsNoOtherUp(t *testing.T) {
 	})
 }
 
-// An environment whose groups are done is committed, whatever another one waits for; and what a late group decided is
+// An environment whose groups are done is committed, whatever another one waits for. What a late group decided is
 // committed before anything is waited for.
 func TestEnvironmentsAreCommittedAsTheyAreDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -325,7 +325,7 @@ func (b *budget) run(t *testing.T, long time.Duration) (least, most int) {
 	return slices.Min(counts), slices.Max(counts)
 }
 
-// With 150 worker deployments in motion in a namespace that has time for few, all are counted in turn: after three
+// With 150 worker deployments in motion in a namespace that has time for few, all are counted in turn. After three
 // times the time that one look at each takes, each was counted, and none more than once more often than others. Where
 // many are read at a time, one can also come before another one that is read at the same time.
 func TestEachOfManyHasItsTurn(t *testing.T) {

@@ -64,7 +64,7 @@ func (r *Reconciler) lowerEach(ctx context.Context, g *group, decisions []*rollo
 	return out
 }
 
-// notLowered decides again for a worker deployment whose traffic could not be lowered, as if it could not be read: all
+// notLowered decides again for a worker deployment whose traffic could not be lowered, as if it could not be read. All
 // stays as it is, and the status says why.
 func (r *Reconciler) notLowered(ctx context.Context, g *group, d *rollout.Decision) *rollout.Decision {
 	s := d.Snapshot

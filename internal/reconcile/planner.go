@@ -188,7 +188,7 @@ func (p *Planner) look(ctx context.Context, from Observer, s rollout.Snapshot) r
 	return s
 }
 
-// withOrigins adds where the specs come from, if policies look at it, or who asked may not approve: to find that can
+// withOrigins adds where the specs come from, if policies look at it, or who asked may not approve. To find that can
 // take much of the history. Where it can't be found it is not known, which is for the policies to judge.
 func (p *Planner) withOrigins(ctx context.Context, env rollout.EnvironmentWorld,
 	snapshots []rollout.Snapshot) []rollout.Snapshot {
@@ -322,9 +322,9 @@ func (p *Planner) decide(ctx context.Context, g *group,
 // canaryRule is the rule of the library that judges a candidate by its workflows, and looks at no metric.
 const canaryRule = "rollout.canary"
 
-// urgent reports whether a decision that was made without metrics and commit statuses takes traffic back, and would
-// whatever they are: none are asked for, or it is the rows', which no policy stops. Of policies only the library's rule
-// is known to look at none: another may turn back for a metric that is missing.
+// urgent reports whether a decision that was made without metrics and commit statuses takes traffic back, whatever they
+// are. Either none are asked for, or the decision is the rows', which no policy stops. Of policies only the library's
+// rule is known to look at none: another may turn back for a metric that is missing.
 func (p *Planner) urgent(judge Judge, d *rollout.Decision) bool {
 	switch {
 	case d.Plan.Lower == nil:

@@ -49,7 +49,7 @@ func (l looker) Looks() rollout.Looks {
 	return out
 }
 
-// The cluster is in every decision, of the versions that have files in Git; it is waited for only where policies look
+// The cluster is in every decision, of the versions that have files in Git. It is waited for only where policies look
 // at it, or the bot runs one cycle.
 func TestPodsAreAsked(t *testing.T) {
 	s := newScene(t)
@@ -76,8 +76,8 @@ func TestPodsAreAsked(t *testing.T) {
 	require.Equal(t, DefaultClusterPatience, c.patience)
 }
 
-// A settled worker deployment is decided again when the cluster says something else of it, where policies look at that:
-// once, and not because time passed.
+// A settled worker deployment is decided again when the cluster says something else of it, where policies look at that.
+// It is decided once, and not because time passed.
 func TestPodsAreInputs(t *testing.T) {
 	for parts, looked := range map[string]int{"cluster": 1, "git": 0} {
 		s, r, _ := frozenScene(t, &kept{list: &rollout.Listing{}})

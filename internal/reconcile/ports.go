@@ -140,8 +140,8 @@ type DecisionLog interface {
 
 // Proposer proposes to people what waits for their approval.
 type Proposer interface {
-	// Reviews gives what is known of an environment's reviews, and who approved what is proposed, as far as Propose
-	// found that out: both by worker deployment. It does not ask the forge.
+	// Reviews gives what is known of an environment's reviews, and who approved what is proposed. It knows that as far
+	// as Propose found it out. Both are by worker deployment. It does not ask the forge.
 	Reviews(environment string) (map[rollout.Name]rollout.Review, map[rollout.Name]rollout.Approver)
 	// Propose brings what is proposed in an environment in line with what was decided, after that was carried out, and
 	// looks what became of it. It reports whether the next decision should know of something. What goes wrong is its

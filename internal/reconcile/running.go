@@ -19,8 +19,8 @@ type running struct {
 	keys map[resync.Key]groupKey
 	// ended has a token when a group ended since the cycle looked last.
 	ended chan struct{}
-	// slow are those whose last group its cycle did not wait for until it was done, or that had no answer: no cycle
-	// waits for the next one.
+	// slow are those whose last group was late for its cycle, or had no answer. No cycle waits for the next group of
+	// them.
 	slow map[groupKey]bool
 	// drained are the environments whose decisions were not committed, since the repository was waited for too long: in
 	// the next cycle they come first.

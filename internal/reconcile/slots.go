@@ -23,7 +23,7 @@ type slotted struct {
 	now   func() time.Time
 	// reads and counts are the slots that it has.
 	reads, counts slot
-	// refused says that it got none, or that not all was asked since the time or the budget was over: the worker
+	// refused says that it got none, or that not all was asked since the time or the budget was over. The worker
 	// deployment had no turn.
 	refused bool
 }

@@ -30,7 +30,7 @@ func (s *spread) divide() (first, second string) {
 	return s.world.Environments[0].Environment.Name, "second"
 }
 
-// A commit that may be proposed has with it what all namespaces of its environment decide, in every cycle: a part of it
+// A commit that may be proposed has with it what all namespaces of its environment decide, in every cycle. A part of it
 // would take its place in the pull request, and reviews would be lost.
 func TestUndividedCommitIsWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -58,7 +58,7 @@ func TestNothingRecorded(t *testing.T) {
 	require.Zero(t, report.Decisions[0].Snapshot.Observation)
 }
 
-// TestLowersWithUnreadableRecord: a record that cannot be read lets traffic go down by the last one that could, and is
+// TestLowersWithUnreadableRecord: a record that cannot be read lets traffic go down by the last one that could. It is
 // left to the person who mends it.
 func TestLowersWithUnreadableRecord(t *testing.T) {
 	s, r := ramping(t)

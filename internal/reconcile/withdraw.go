@@ -10,8 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// withdraw keeps late groups from what makes traffic rise, or deletes a version, where the files are not any more what
-// that was decided on: somebody took a commit back, or put a hold into the record. Lowering goes on.
+// withdraw keeps late groups from raising traffic, or deleting a version, where the files that this was decided on
+// changed. Somebody may have taken a commit back, or put a hold into the record. Lowering goes on.
 func (r *Reconciler) withdraw(ctx context.Context, tip reading, env rollout.EnvironmentWorld, shared *resync.Shared,
 	hash resync.ConnectionHash) {
 	for key, g := range r.running.groups {
