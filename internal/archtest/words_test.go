@@ -32,7 +32,6 @@ var (
 	marker    = regexp.MustCompile(`^\t*// \+kubebuilder`)
 	target    = regexp.MustCompile(`\]\([^)\s]*\)`)
 	ending    = regexp.MustCompile(`[.!?](\s|$)`)
-	pause     = regexp.MustCompile(`[.:;!?]\s`)
 )
 
 // findRiddles gives the phrases in a text that are to be said otherwise.
@@ -46,7 +45,7 @@ func findRiddles(text string) (found []string) {
 }
 
 // longFirst is the first sentence of a doc comment if it is too long, else "". A paragraph ends a sentence, too.
-func longFirst(text string, ending *regexp.Regexp) string {
+func longFirst(text string) string {
 	text, _, _ = strings.Cut(text, "\n\n")
 	text = strings.Join(strings.Fields(text), " ")
 	if at := ending.FindStringIndex(text); at != nil {
@@ -60,13 +59,6 @@ func longFirst(text string, ending *regexp.Regexp) string {
 
 // generated are pages that are made of help texts, Go types, policies and test cases.
 var generated = regexp.MustCompile(`^docs/(commands|parity|policy-library|reference)\.md$`)
-
-// unmended are decisions whose words are not mended yet: mend one with its next change, and take it off the list.
-var unmended = regexp.MustCompile(`^docs/decisions/00(30|32|79|80)-`)
-
-// halfMended are packages with long first sentences that have a colon or a semicolon within the first words. Take one
-// off the list with the next change of it.
-var halfMended = regexp.MustCompile(`^(gitops/git|internal/(auditlog|plan|reconcile))/`)
 
 // Comments, documents, decisions, messages, help texts, policies and the Makefile say who does what, and a doc comment
 // begins with a short sentence. Tests say what they like.
@@ -82,7 +74,7 @@ func TestWords(t *testing.T) {
 	for file := range strings.Lines(string(list)) {
 		file = strings.TrimSpace(file)
 		switch {
-		case unmended.MatchString(file), strings.Contains(file, "testdata/"), generated.MatchString(file):
+		case strings.Contains(file, "testdata/"), generated.MatchString(file):
 		case strings.HasSuffix(file, ".md"):
 			wordsOfDocument(t, root, file, say)
 		case strings.HasSuffix(file, ".go"):
@@ -208,12 +200,8 @@ func wordsOfGo(t *testing.T, root, file string, say func(string, int, string, ..
 			return true
 		})
 	}
-	end := ending
-	if halfMended.MatchString(file) {
-		end = pause
-	}
 	first := func(doc *ast.CommentGroup) {
-		if long := longFirst(doc.Text(), end); long != "" {
+		if long := longFirst(doc.Text()); long != "" {
 			say(file, files.Position(doc.Pos()).Line, "a first sentence of %d words, want at most %d: %s", len(strings.Fields(long)), maxFirst, long)
 		}
 	}
@@ -264,9 +252,8 @@ func TestWordsAreFound(t *testing.T) {
 	require.False(t, prose.MatchString("//	a table"))
 	require.Equal(t, []passage{{1, "a call of which"}, {3, "x := 1"}, {4, "b"}}, passages("# a call of\n  #  which\nx := 1\n# b\n"))
 	words := strings.Repeat("word ", maxFirst)
-	require.Empty(t, longFirst(words+". "+words+words, ending))
-	require.Empty(t, longFirst(strings.TrimSpace(words)+":\n\n"+words+words, ending))
-	require.NotEmpty(t, longFirst(words+"more. word", ending))
-	require.NotEmpty(t, longFirst("name: "+words, ending))
-	require.Empty(t, longFirst("name: "+words, pause))
+	require.Empty(t, longFirst(words+". "+words+words))
+	require.Empty(t, longFirst(strings.TrimSpace(words)+":\n\n"+words+words))
+	require.NotEmpty(t, longFirst(words+"more. word"))
+	require.NotEmpty(t, longFirst("name: "+words))
 }
