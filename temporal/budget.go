@@ -60,8 +60,7 @@ type limiter struct {
 	full      map[bucket]rate.Limit
 	buckets   map[bucket]*rate.Limiter
 	// slots by the calls that those that have one make: describing or visibility.
-	slots   map[bucket]*semaphore.Weighted
-	breaker *breaker
+	slots map[bucket]*semaphore.Weighted
 
 	mu sync.Mutex
 	// part of the full rates that is in use, from slowest to 1.
@@ -74,8 +73,7 @@ type limiter struct {
 
 // newLimiter makes a limiter. Its default rates stay below the server's default limits, to leave room for others.
 func newLimiter(namespace string, b Budget) *limiter {
-	l := &limiter{namespace: namespace, part: 1, breaker: newBreaker(),
-		full: map[bucket]rate.Limit{}, buckets: map[bucket]*rate.Limiter{},
+	l := &limiter{namespace: namespace, part: 1, full: map[bucket]rate.Limit{}, buckets: map[bucket]*rate.Limiter{},
 		slots: map[bucket]*semaphore.Weighted{describing: semaphore.NewWeighted(allSlots),
 			visibility: semaphore.NewWeighted(allSlots)}}
 	for kind, r := range map[bucket]struct{ own, otherwise Rate }{

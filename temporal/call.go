@@ -49,20 +49,12 @@ func read[Req, Resp any](ctx context.Context, r reading, method rpc[Req, Resp], 
 			var none Resp
 			return none, err
 		}
-		done, err := r.limits.breaker.allow()
-		if err != nil {
-			var none Resp
-			return none, err
-		}
 		calling, cancel := context.WithTimeout(ctx, readTimeout)
 		resp, err := once(calling, r.session, method, req)
 		cancel()
-		if ctx.Err() != nil {
-			done(errCallerGone)
-			return resp, err
-		}
-		done(err)
 		switch {
+		case ctx.Err() != nil:
+			return resp, err
 		case codeOf(err) == codes.DeadlineExceeded && try < readTries:
 			try++
 		case rateLimited(err):
@@ -144,7 +136,7 @@ func once[Req, Resp any](ctx context.Context, s *session, method rpc[Req, Resp],
 		return resp, nil
 	}
 	code := codeOf(err)
-	answered := !unanswered(err) && code != codes.Canceled
+	answered := code != codes.Unavailable && code != codes.DeadlineExceeded && code != codes.Canceled
 	switch {
 	case code == codes.Unauthenticated, code == codes.PermissionDenied:
 		s.pool.evict(s.conn)

@@ -195,7 +195,7 @@ func (r *Reconciler) collect(environment string, of func(*group) bool, keep func
 		r.dissolve(g)
 		a.groups = append(a.groups, g)
 		delete(r.running.slow, key)
-		if r.Groups.Wait > 0 && (g.took > r.Groups.Wait || g.took > time.Second && g.unanswered()) {
+		if r.Groups.Wait > 0 && g.took > r.Groups.Wait {
 			r.running.slow[key] = true
 		}
 		if g.raises {

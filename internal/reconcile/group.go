@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -135,15 +134,6 @@ func (g *group) isDone() bool {
 	default:
 		return false
 	}
-}
-
-// unanswered reports whether a group could read nothing of its Temporal namespace. It may have ended soon all the same,
-// since a circuit breaker opened.
-func (g *group) unanswered() bool {
-	return len(g.decisions) > 0 && !slices.ContainsFunc(g.decisions, func(d *rollout.Decision) bool {
-		p := d.Snapshot.Observation.Problem
-		return p == nil || p.Busy
-	})
 }
 
 // lowersOnly reports whether a group was decided without the repository: what it does not lower is decided again.

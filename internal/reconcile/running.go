@@ -19,8 +19,7 @@ type running struct {
 	keys map[resync.Key]groupKey
 	// ended has a token when a group ended since the cycle looked last.
 	ended chan struct{}
-	// slow are those whose last group was late for its cycle, or had no answer. No cycle waits for the next group of
-	// them.
+	// slow are those whose last group was late for its cycle. No cycle waits for the next group of them.
 	slow map[groupKey]bool
 	// drained are the environments whose decisions were not committed, since the repository was waited for too long: in
 	// the next cycle they come first.
