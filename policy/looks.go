@@ -53,7 +53,8 @@ func (b *rulebook) lookBehind(configured map[string]bool, data map[string]any) {
 		if (b.only == nil || b.only[ruleCanary]) && looksBehind(c, library, partCanary) {
 			b.lookAtCounts(data)
 		}
-		canary, versions := looksBehind(c, others, partCanary), looksBehind(c, others, partVersions)
+		canary := looksBehind(c, others, partCanary)
+		versions := looksBehind(c, others, partVersions) || looksBehind(c, others, partFirstRead)
 		for _, phase := range rollout.CanaryPhases() {
 			// Versions have counts of their own. In the rollback window they never had them for that alone.
 			if canary || versions && phase != rollout.PhaseWindow {
@@ -67,13 +68,21 @@ func (b *rulebook) lookBehind(configured map[string]bool, data map[string]any) {
 const (
 	partCanary   = "canary"
 	partVersions = "versions"
-	ruleCanary   = "rollout.canary"
+	// partFirstRead has versions, too.
+	partFirstRead = "firstRead"
+	ruleCanary    = "rollout.canary"
 )
 
 // lookAtCounts notes in which phases the library's rule about candidates looks at counts. These are the phases that it
 // is given, and with minSamples all in which a version with traffic may get more.
 func (b *rulebook) lookAtCounts(data map[string]any) {
-	for _, phase := range configuredAt(data, "rollout", "canary", "phases") {
+	phases := configuredAt(data, "rollout", "canary", "phases")
+	if value := parse.ValueAt(data, []string{"rampart", "config", "rollout", "canary", "phases"}); value != nil && phases == nil {
+		for _, phase := range rollout.CanaryPhases() { // it is no list, and may have any
+			phases = append(phases, phase)
+		}
+	}
+	for _, phase := range phases {
 		b.looks[rollout.PartCounts(rollout.CanaryPhase(fmt.Sprint(phase)))] = true
 	}
 	least := parse.ValueAt(data, []string{"rampart", "config", "rollout", "canary", "minSamples"})

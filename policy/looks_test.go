@@ -61,11 +61,13 @@ func TestLooksAtCounts(t *testing.T) {
 		{`candidate.judged`, "phases: []", phases()},
 		{`count(input) > 3`, "phases: []", phases()},
 		{`some v in input.versions; v.closed.known`, "phases: []", phases(window)},
+		{`some v in input.firstRead.versions; v.closed.known`, "phases: []", phases(window)},
 	} {
 		e := e(c.text, c.settings)
 		require.Empty(t, e.Problems(), c.text)
 		require.Equal(t, c.uncounted, e.Looks().Uncounted(), "%s, %s", c.text, c.settings)
 	}
+	require.Empty(t, e(elsewhere, "phases: {a: Ramp}").Looks().Uncounted(), "it may have any phase")
 	recursive := policytest.Modules("package rampart.rollout\n\nf(x) := f(x)\n")
 	for settings, want := range map[string][]rollout.CanaryPhase{"phases: []": {window}, "phases: [Window]": {}} {
 		broken := Compile(Config{Library: recursive, Data: canaryData(settings)})

@@ -152,7 +152,8 @@ func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.E
 			reflect.DeepEqual(plan.Look(s).Ask(), plan.Look(d.Snapshot).Ask())
 		again := Decide(ctx, judge, s)
 		again.Inputs = resync.InputsOf(&loaded[at], *shared, hash)
-		if !same || again.Plan.Lower != nil || len(again.Plan.Deletions) > 0 || again.Plan.SecondRead {
+		hurried := s.Observation.CutShort && raises(again)
+		if !same || hurried || again.Plan.Lower != nil || len(again.Plan.Deletions) > 0 || again.Plan.SecondRead {
 			r.leave(ctx, d, report)
 			continue
 		}

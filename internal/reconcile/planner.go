@@ -105,7 +105,6 @@ func (p *Planner) Plan(ctx context.Context) (rollout.World, [][]*rollout.Decisio
 // policies where the planner has none.
 func (p *Planner) each(ctx context.Context, world rollout.World, do func(*group)) [][]*group {
 	out := make([][]*group, len(world.Environments))
-	var all sync.WaitGroup
 	for i, env := range world.Environments {
 		var judge Judge
 		if p.JudgeFor != nil {
@@ -114,9 +113,10 @@ func (p *Planner) each(ctx context.Context, world rollout.World, do func(*group)
 		out[i] = byNamespace(p.withOrigins(ctx, env, env.Deployments), func(key groupKey) *group {
 			return &group{groupKey: key, env: env, judge: judge}
 		})
-		for _, g := range out[i] {
-			all.Go(func() { do(g) })
-		}
+	}
+	var all sync.WaitGroup
+	for _, g := range slices.Concat(out...) {
+		all.Go(func() { do(g) })
 	}
 	all.Wait()
 	return out
@@ -312,7 +312,8 @@ func (p *Planner) decide(ctx context.Context, g *group,
 	}
 	urgent = lower(urgent)
 	rest = p.withStatuses(ctx, g, p.withMetrics(ctx, g.judge, rest))
-	rest = Admit(ctx, g.judge, p.readTwice(ctx, g, rest))
+	rest = p.withoutHurriedRaises(ctx, g, p.readTwice(ctx, g, rest))
+	rest = Admit(ctx, g.judge, rest)
 	for _, d := range rest {
 		p.tell(ctx, d)
 	}
@@ -338,12 +339,28 @@ func (p *Planner) urgent(judge Judge, d *rollout.Decision) bool {
 	})
 }
 
-// readTwice decides again, on a second read, what takes two.
+// withoutHurriedRaises decides again what would raise traffic, or move workflows, though not all was asked about it: as
+// if nothing could be read, and with nothing to say about that. It has its turn first in the next cycle.
+func (p *Planner) withoutHurriedRaises(ctx context.Context, g *group,
+	decisions []*rollout.Decision) []*rollout.Decision {
+	out := slices.Clone(decisions)
+	for i, d := range out {
+		if s := d.Snapshot; s.Observation.CutShort && raises(d) {
+			s.Observation = rollout.Observation{At: s.Observation.At, CutShort: true, Problem: &rollout.Problem{
+				Reason: rollout.TemporalStateFetchFailed, Busy: true,
+				Message: "read worker deployment " + s.Deployment.String() + ": there was no time for all of it"}}
+			out[i] = Decide(ctx, g.judge, s)
+		}
+	}
+	return out
+}
+
+// readTwice decides again, on a second read, what takes two. What lowers traffic does not wait for that.
 func (p *Planner) readTwice(ctx context.Context, g *group, decisions []*rollout.Decision) []*rollout.Decision {
 	var twice []int
 	var snapshots []rollout.Snapshot
 	for i, d := range decisions {
-		if d.Plan.SecondRead {
+		if d.Plan.SecondRead && d.Plan.Lower == nil {
 			again := withoutObservation(d.Snapshot)
 			again.FirstRead = &d.Snapshot.Observation
 			twice, snapshots = append(twice, i), append(snapshots, again)

@@ -47,6 +47,7 @@ func (t *slotted) Observe(ctx context.Context, conn v1alpha1.Connection, ask rol
 	o := t.next.Observe(ctx, conn, ask)
 	// Where the group's time is over, something may be missing, too.
 	t.refused = t.refused || o.CutShort || ctx.Err() != nil
+	o.CutShort = t.refused
 	return o
 }
 

@@ -170,3 +170,41 @@ type answers rollout.Observation
 func (a answers) Observe(context.Context, v1alpha1.Connection, rollout.Ask) rollout.Observation {
 	return rollout.Observation(a)
 }
+
+// A look that there was not enough time or budget for raises nothing, and says nothing about that. The worker deployment
+// is looked at again at once.
+func TestNothingIsRaisedOnWhatWasCutShort(t *testing.T) {
+	s := newScene(t)
+	r := s.reconciler()
+	s.once(r)
+	s.ready()
+	s.obs.CutShort = true
+	report := s.once(r)
+	require.Empty(t, report.Commits)
+	require.True(t, report.More)
+	s.obs.CutShort = false
+	require.Len(t, s.once(r).Commits, 1)
+	require.Equal(t, []string{"raise SetCurrent"}, s.calls)
+}
+
+// What a look shows to fail is lowered, whatever is missing.
+func TestWhatWasCutShortIsLowered(t *testing.T) {
+	s := newSpread(t, "n")
+	r := s.reconciler()
+	s.verdicts[s.name(0)] = rollback("rollout.canary")
+	r.Observer = observing(func(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
+		o := s.Observe(ctx, conn, ask)
+		o.CutShort = true
+		return o
+	})
+	s.once(r)
+	require.Equal(t, []string{"lower w000"}, s.happened())
+	r.Close()
+}
+
+// observing is an Observer.
+type observing func(context.Context, v1alpha1.Connection, rollout.Ask) rollout.Observation
+
+func (o observing) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
+	return o(ctx, conn, ask)
+}

@@ -37,8 +37,8 @@ type Observation struct {
 	At time.Time `json:"at"`
 	// Problem is set when Temporal could not be read: nothing else is to be relied on then.
 	Problem *Problem `json:"problem,omitempty"`
-	// CutShort says that not all was asked: the budget of calls was used up.
-	CutShort bool `json:"-"`
+	// CutShort says that not all was asked, since time or the budget of calls was over. Nothing is raised on it.
+	CutShort bool `json:"cutShort,omitempty"`
 	// NamespaceID is the ID of the Temporal namespace, where it was asked for; "": not known.
 	NamespaceID string `json:"namespaceID,omitempty"`
 	// ServerVersion is the release of Temporal that answered, such as "1.32.0"; "": not known.

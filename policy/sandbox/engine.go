@@ -100,6 +100,9 @@ func (e *Engine) prepare() {
 	defer c.endWhenIdle()
 	if failed, _ := c.load(context.Background()); failed != nil {
 		f := factsOf(e.library())
+		for _, phase := range rollout.CanaryPhases() { // what the bot's own policies look at is not known
+			f.Looks.Parts[rollout.PartCounts(phase)] = true
+		}
 		f.Problems = append(f.Problems, parse.Problem{Path: failed.Location, Message: failed.Message})
 		slices.SortFunc(f.Problems, parse.CompareProblems)
 		h := sha256.New()
