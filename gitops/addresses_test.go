@@ -15,7 +15,7 @@ import (
 )
 
 // Where a repository's connections try to lead, and what the bot's own configuration makes of it. That is seen by a
-// folder, and by surveys that know files in brief.
+// folder, and by surveys that have only entries of files.
 func TestAddressesOfAnEnvironment(t *testing.T) {
 	const config = `apiVersion: rampart.dev/v1alpha1
 kind: Config

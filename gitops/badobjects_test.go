@@ -109,7 +109,7 @@ func TestOddObjects(t *testing.T) {
 			survey, _, err := repo.Survey(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, a.Problems, survey.World.Environments[0].Problems)
-			require.Len(t, survey.World.Environments[1].Known, 1)
+			require.Len(t, survey.World.Environments[1].Entries, 1)
 
 			origins, err := repo.Origins(t.Context(), b.Deployments)
 			require.NoError(t, err)
@@ -247,7 +247,7 @@ func TestHostileNames(t *testing.T) {
 			}
 			require.Equal(t, bot.Environments[0].Problems, survey.World.Environments[0].Problems)
 			require.Equal(t, bot.Environments[0].Policies, survey.World.Environments[0].Policies)
-			require.Len(t, survey.World.Environments[0].Known, 1+len(c.more))
+			require.Len(t, survey.World.Environments[0].Entries, 1+len(c.more))
 		})
 	}
 }

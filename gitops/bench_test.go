@@ -35,7 +35,7 @@ func BenchmarkSurvey(b *testing.B) {
 	for i := range 3 {
 		s, _, err := r.Survey(b.Context())
 		require.NoError(b, err)
-		require.Len(b, s.World.Environments[0].Known, deployments)
+		require.Len(b, s.World.Environments[0].Entries, deployments)
 		trees = append(trees, tree.Commit{Ctx: b.Context(), Mirror: r.mirror, Hash: r.lastTips["main"].Tree})
 		repo.Commit(gittest.Commit{Write: map[string]string{spec(7): specYAML("shop", name(7), fmt.Sprint("i:", i+2))}})
 	}
@@ -44,6 +44,6 @@ func BenchmarkSurvey(b *testing.B) {
 		t := trees[1+i%2]
 		world, err := r.survey.reader.Read(t, func(v1alpha1.Environment) (tree.Tree, string, error) { return t, "base", nil }, rollout.GitContext{})
 		require.NoError(b, err)
-		require.NotNil(b, world.Environments[0].Known[7].Full)
+		require.NotNil(b, world.Environments[0].Entries[7].Full)
 	}
 }

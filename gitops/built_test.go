@@ -164,30 +164,30 @@ func TestOriginOfManyFilesWalksNoHistory(t *testing.T) {
 	require.Equal(t, kustomization, origin())
 }
 
-// A survey knows a folder that did not move in brief, and builds nothing to say what it holds. What is filled in is
+// A survey has entries of a folder that did not move, and builds nothing to say what it holds. What is loaded is
 // what was built.
 func TestSurveyOfFolders(t *testing.T) {
 	r, b := gittest.NewBareRepo(t), &counting{}
 	all := sources()
 	all["plain/connection.yaml"] = connectionYAML
-	delete(all, "charts/c/templates/t.yaml") // one object, which is known in brief
+	delete(all, "charts/c/templates/t.yaml") // one object, which has an entry
 	r.Commit(gittest.Commit{Write: all})
 	repo := open(t, r)
 	repo.survey.reader.Use(index.BuildWith(b))
 	var survey rollout.Survey
-	var fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error)
+	var load func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error)
 	for i := range 3 {
 		var err error
-		survey, fill, err = repo.Survey(t.Context())
+		survey, load, err = repo.Survey(t.Context())
 		require.NoError(t, err)
 		r.Commit(gittest.Commit{Write: map[string]string{"other": fmt.Sprint(i)}})
 	}
 	env := survey.World.Environments[1]
 	require.Equal(t, "charts", env.Environment.Name)
-	snapshots := survey.Brief("charts", env.Known)
-	require.True(t, snapshots[0].Brief)
+	snapshots := survey.Snapshots("charts", env.Entries)
+	require.True(t, snapshots[0].Partial)
 	require.NotEmpty(t, snapshots[0].Git.Inputs)
-	snapshots, err := fill(t.Context(), snapshots)
+	snapshots, err := load(t.Context(), snapshots)
 	require.NoError(t, err)
 	require.Contains(t, fmt.Sprint(snapshots[0].Spec.Spec.Template), "c:2")
 	require.NotEmpty(t, snapshots[0].Git.Inputs)

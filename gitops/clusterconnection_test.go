@@ -12,7 +12,7 @@ import (
 )
 
 // TestClusterConnection: worker deployments of all namespaces get the ClusterConnection that they name, read in full
-// and in brief. A connection of the same name in their namespace is another one.
+// and partial. A connection of the same name in their namespace is another one.
 func TestClusterConnection(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	const routing = "/routing.yaml"
@@ -48,25 +48,25 @@ func TestClusterConnection(t *testing.T) {
 	}
 	require.Equal(t, want, used(w.Environments[0].Deployments))
 
-	for range 3 { // what was decoded is known in brief after the next commit
+	for range 3 { // what was decoded is partial after the next commit
 		r.Commit(gittest.Commit{Write: map[string]string{"elsewhere": r.Tip("main")}})
-		survey, fill, err := repo.Survey(t.Context())
+		survey, load, err := repo.Survey(t.Context())
 		require.NoError(t, err)
 		env := survey.World.Environments[0]
-		all, err := fill(t.Context(), survey.Brief(env.Environment.Name, env.Known))
+		all, err := load(t.Context(), survey.Snapshots(env.Environment.Name, env.Entries))
 		require.NoError(t, err)
 		require.Equal(t, want, used(all))
 	}
 	survey, _, err := repo.Survey(t.Context())
 	require.NoError(t, err)
-	brief := 0
-	for _, k := range survey.World.Environments[0].Known {
+	partial := 0
+	for _, k := range survey.World.Environments[0].Entries {
 		if k.Full == nil {
-			brief++
+			partial++
 			require.Equal(t, want[k.Deployment.String()], uses{k.Connection, k.LastConnection, k.ConnectionPath})
 		}
 	}
-	require.Equal(t, 4, brief, "all but the one without a record")
+	require.Equal(t, 4, partial, "all but the one without a record")
 }
 
 // TestConnectionWithoutNamespace: such a connection is not a ClusterConnection, also where nothing gives it a
@@ -109,7 +109,7 @@ func TestStandsOnClusterConnection(t *testing.T) {
 }
 
 // TestRefusedClusterConnectionIsReadInFull: while a ClusterConnection leads where it may not, what names it is never
-// known in brief only.
+// partial.
 func TestRefusedClusterConnectionIsReadInFull(t *testing.T) {
 	for address, refused := range map[string]bool{"cluster:7233": false, "allowed:7233": true} {
 		r := gittest.NewBareRepo(t)
@@ -124,6 +124,6 @@ func TestRefusedClusterConnectionIsReadInFull(t *testing.T) {
 		r.Commit(gittest.Commit{Write: map[string]string{"elsewhere": "x"}})
 		survey, _, err := repo.Survey(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, refused, survey.World.Environments[0].Known[0].Full != nil, address)
+		require.Equal(t, refused, survey.World.Environments[0].Entries[0].Full != nil, address)
 	}
 }

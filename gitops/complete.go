@@ -24,9 +24,9 @@ const (
 	laterPause  = time.Minute
 )
 
-// Complete brings some of what fill may be asked for while the repository is away. These are specs and records that are
-// known in brief and were never read from this mirror. It belongs between two readings. A failure does no harm, since
-// the next call goes on.
+// Complete brings some of what load may be asked for while the repository is away. These are specs and records that
+// have index entries and were never read from this mirror. It belongs between two readings. A failure does no harm,
+// since the next call goes on.
 func (r *Repository) Complete(ctx context.Context) {
 	now, filled := r.cfg.Now(), r.mirror.Filled()
 	if !r.mirror.Partial() || now.Before(r.later.until) {

@@ -247,10 +247,10 @@ func TestDuplicates(t *testing.T) {
 
 			// A survey that remembers says the same, also the second time.
 			for range 2 {
-				survey, fill, err := repo.Survey(t.Context())
+				survey, load, err := repo.Survey(t.Context())
 				require.NoError(t, err)
 				env := survey.World.Environments[0]
-				all, err := fill(t.Context(), survey.Brief(env.Environment.Name, env.Known))
+				all, err := load(t.Context(), survey.Snapshots(env.Environment.Name, env.Entries))
 				require.NoError(t, err)
 				require.Equal(t, w.Environments[0].Deployments, all)
 				require.Equal(t, got, problems(survey.World))

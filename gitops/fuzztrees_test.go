@@ -143,11 +143,11 @@ func FuzzTrees(f *testing.F) {
 		requireInside(t, asBot)
 		require.Equal(t, []string{"shop/cart"}, names(asBot.Environments[1]))
 
-		survey := index.NewReader().InBrief()
-		inBrief, err := survey.Read(bot, in(bot), rollout.GitContext{})
+		survey := index.NewReader().AsIndex()
+		surveyed, err := survey.Read(bot, in(bot), rollout.GitContext{})
 		require.NoError(t, err)
-		require.Subset(t, problems(asBot), problems(inBrief), "a survey does not look into manifests")
-		require.Len(t, inBrief.Environments[0].Known, len(asBot.Environments[0].Deployments))
+		require.Subset(t, problems(asBot), problems(surveyed), "a survey does not look into manifests")
+		require.Len(t, surveyed.Environments[0].Entries, len(asBot.Environments[0].Deployments))
 	})
 }
 

@@ -196,7 +196,7 @@ func TestHostileTrees(t *testing.T) {
 			requireReadable(t, w.Environments[0], c.deployments, strings.HasPrefix(c.path, "deploy/"))
 			require.Len(t, w.Environments[1].Deployments, 1, "the other environment goes on")
 			times := 1
-			if c.deployments != nil { // later surveys know more in brief
+			if c.deployments != nil { // later surveys have more index entries
 				times = 3
 			}
 			for range times {
@@ -206,11 +206,11 @@ func TestHostileTrees(t *testing.T) {
 				survey, _, err := repo.Survey(t.Context())
 				require.NoError(t, err)
 				require.Equal(t, w.Environments[0].Problems, survey.World.Environments[0].Problems)
-				var known []string
-				for _, k := range survey.World.Environments[0].Known {
-					known = append(known, k.Deployment.String())
+				var surveyed []string
+				for _, k := range survey.World.Environments[0].Entries {
+					surveyed = append(surveyed, k.Deployment.String())
 				}
-				require.Equal(t, names(w.Environments[0]), known)
+				require.Equal(t, names(w.Environments[0]), surveyed)
 				r.Commit(gittest.Commit{Write: map[string]string{"elsewhere": strings.Repeat("x", len(r.Git("rev-list", "main")))}})
 			}
 		})

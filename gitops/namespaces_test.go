@@ -10,8 +10,8 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/index"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/internal/diskcache"
 	"github.com/rampart-gitops/rampart/internal/gittest"
-	"github.com/rampart-gitops/rampart/internal/remember"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -71,7 +71,7 @@ spec:
 			restarted := openAllowing(t, r, allowed)
 			loadSurvey(t, restarted, open(t, r))
 			for what, repo := range map[string]*Repository{"nothing": openAllowing(t, r, allowed), "what an earlier run knew that was not told": restarted} {
-				for range 3 { // what was decoded is known in brief
+				for range 3 { // what was decoded has an index entry
 					surveyed := surveyedWorld(t, repo)
 					require.Equal(t, c.want, reasonsOf(t, surveyed), "with %s", what)
 					require.Equal(t, problems(w), problems(surveyed), "with %s", what)
@@ -110,16 +110,16 @@ func reasonsOf(t *testing.T, w rollout.World) map[string]string {
 	return out
 }
 
-// surveyedWorld is the world as a survey has it, filled in.
+// surveyedWorld is the world as a survey has it, loaded.
 func surveyedWorld(t *testing.T, repo *Repository) rollout.World {
 	t.Helper()
-	s, fill, err := repo.Survey(t.Context())
+	s, load, err := repo.Survey(t.Context())
 	require.NoError(t, err)
 	w := s.World
 	w.Environments = slices.Clone(w.Environments)
 	for i := range w.Environments {
 		env := &w.Environments[i]
-		env.Deployments, err = fill(t.Context(), s.Brief(env.Environment.Name, env.Known))
+		env.Deployments, err = load(t.Context(), s.Snapshots(env.Environment.Name, env.Entries))
 		require.NoError(t, err)
 	}
 	return w
@@ -140,8 +140,8 @@ func openAllowing(t *testing.T, r *gittest.Repo, n index.Allowed) *Repository {
 func loadSurvey(t *testing.T, repo, earlier *Repository) {
 	t.Helper()
 	surveyedWorld(t, earlier)
-	kept := remember.File{Path: filepath.Join(t.TempDir(), "known"), Key: "v", Parts: []remember.Part{earlier}}
+	kept := diskcache.File{Path: filepath.Join(t.TempDir(), "cached"), Key: "v", Parts: []diskcache.Part{earlier}}
 	require.NoError(t, kept.Save())
-	kept.Parts = []remember.Part{repo}
+	kept.Parts = []diskcache.Part{repo}
 	require.NoError(t, kept.Load())
 }

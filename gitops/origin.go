@@ -104,7 +104,7 @@ func (r *Repository) follow(ctx context.Context) error {
 			r.origins[w] = o
 		}
 	}
-	return r.remember(ctx, since)
+	return r.noteOrigins(ctx, since)
 }
 
 // trace looks for commits and remembers them.
@@ -116,11 +116,11 @@ func (r *Repository) trace(ctx context.Context, missing []git.Wanted) error {
 	if err != nil {
 		r.retry = r.cfg.Now().Add(originPause)
 	}
-	return errors.Join(err, r.remember(ctx, found))
+	return errors.Join(err, r.noteOrigins(ctx, found))
 }
 
-// remember makes commits the origins of what they introduced.
-func (r *Repository) remember(ctx context.Context, found map[git.Wanted]git.Introduction) error {
+// noteOrigins makes commits the origins of what they introduced.
+func (r *Repository) noteOrigins(ctx context.Context, found map[git.Wanted]git.Introduction) error {
 	if r.origins == nil {
 		r.origins = map[git.Wanted]rollout.GitContext{}
 	}

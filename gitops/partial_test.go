@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/internal/diskcache"
 	"github.com/rampart-gitops/rampart/internal/gittest"
-	"github.com/rampart-gitops/rampart/internal/remember"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -169,7 +169,7 @@ func TestReadOfPartialMirror(t *testing.T) {
 }
 
 // A restart without its mirror fetches commits and trees, and of what the run before knew only what is looked at. The
-// rest comes with the surveys after it, so that everything can be filled in when the server is away.
+// rest comes with the surveys after it, so that everything can be loaded when the server is away.
 func TestSurveyOfPartialMirror(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: manyWorkers(30)})
@@ -177,31 +177,31 @@ func TestSurveyOfPartialMirror(t *testing.T) {
 	first := f.open(t)
 	_, _, err := first.Survey(t.Context())
 	require.NoError(t, err)
-	kept := remember.File{Path: filepath.Join(t.TempDir(), "known"), Key: "v", Parts: []remember.Part{first}}
+	kept := diskcache.File{Path: filepath.Join(t.TempDir(), "cached"), Key: "v", Parts: []diskcache.Part{first}}
 	require.NoError(t, kept.Save())
 
 	next := f.open(t)
-	kept.Parts = []remember.Part{next}
+	kept.Parts = []diskcache.Part{next}
 	require.NoError(t, kept.Load())
-	all, fill := surveyOf(t, next)
+	all, load := surveyOf(t, next)
 	require.Len(t, all, 30)
-	require.True(t, all[0].Brief)
+	require.True(t, all[0].Partial)
 	whole := withoutManifests(read(t, open(t, r)).Environments[0].Deployments)
 	packs := f.packs.Load()
-	filled, err := fill(t.Context(), all[4:9])
+	loaded, err := load(t.Context(), all[4:9])
 	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(whole[4:9], filled))
+	require.Empty(t, cmp.Diff(whole[4:9], loaded))
 	require.LessOrEqual(t, f.packs.Load()-packs, int64(2), "specs, and records")
 
 	f.away.Store(true)
-	filled, err = fill(t.Context(), all)
+	loaded, err = load(t.Context(), all)
 	require.ErrorContains(t, err, "503")
-	require.Empty(t, cmp.Diff(whole[4:9], filled), "what is here is filled in all the same")
+	require.Empty(t, cmp.Diff(whole[4:9], loaded), "what is here is loaded all the same")
 	f.away.Store(false)
 
 	next.atOnce = 20
 	lacking := func() int { return len(next.mirror.Lacking(next.survey.reader.Surveyed().Blobs(t.Context()))) }
-	require.Equal(t, 50, lacking(), "two files of each that was not filled in")
+	require.Equal(t, 50, lacking(), "two files of each that was not loaded")
 	f.away.Store(true)
 	next.Complete(t.Context())
 	f.away.Store(false)
@@ -217,16 +217,16 @@ func TestSurveyOfPartialMirror(t *testing.T) {
 		require.Equal(t, left, lacking())
 	}
 	f.away.Store(true)
-	filled, err = fill(t.Context(), all)
+	loaded, err = load(t.Context(), all)
 	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(whole, filled))
+	require.Empty(t, cmp.Diff(whole, loaded))
 	f.away.Store(false)
 	packs = f.packs.Load()
 	next.Complete(t.Context())
 	require.Equal(t, packs, f.packs.Load(), "all is there")
 
 	again := f.open(t)
-	kept.Parts = []remember.Part{again}
+	kept.Parts = []diskcache.Part{again}
 	require.NoError(t, kept.Load())
 	surveyOf(t, again)
 	again.later = later{known: true}
@@ -265,7 +265,7 @@ func TestManifestsOfSurvey(t *testing.T) {
 	lazy := filters(t, r)
 	for name, repo := range map[string]*Repository{"whole": open(t, r), "partial": lazy.open(t)} {
 		t.Run(name, func(t *testing.T) {
-			all, fill := surveyOf(t, repo)
+			all, load := surveyOf(t, repo)
 			lacks := func() int {
 				return len(repo.mirror.Lacking([]git.Hash{plumbing.NewHash(deployment.Hash), plumbing.NewHash(pool.Hash)}))
 			}
@@ -276,29 +276,29 @@ func TestManifestsOfSurvey(t *testing.T) {
 			if name == "partial" {
 				require.Equal(t, 2, lacks(), "nobody needs them")
 			}
-			all[0].Wanted = []string{"versions/v1/deployment.yaml"}
+			all[0].LoadFiles = []string{"versions/v1/deployment.yaml"}
 			if name == "partial" {
 				lazy.away.Store(true)
-				filled, err := fill(t.Context(), all)
+				loaded, err := load(t.Context(), all)
 				require.ErrorContains(t, err, "1 worker deployments could not be read")
-				require.Equal(t, all[1:], filled)
+				require.Equal(t, all[1:], loaded)
 				lazy.away.Store(false)
 			}
-			filled, err := fill(t.Context(), all)
+			loaded, err := load(t.Context(), all)
 			require.NoError(t, err)
-			now := filled[0].Record.Files
+			now := loaded[0].Record.Files
 			require.Equal(t, rollout.File{Hash: deployment.Hash, Data: "kind: Deployment\n"}, now["versions/v1/deployment.yaml"])
 			require.Equal(t, []rollout.File{pool, deployment}, []rollout.File{now["versions/v1/pool-a.yaml"], was["versions/v1/deployment.yaml"]})
-			require.Empty(t, filled[0].Wanted)
+			require.Empty(t, loaded[0].LoadFiles)
 			if name == "partial" {
 				require.Equal(t, 1, lacks())
 			}
 			r.Commit(gittest.Commit{Write: map[string]string{"w01.yaml": specYAML("shop", "w01", "i:"+name)}})
-			all, fill = surveyOf(t, repo)
-			require.True(t, all[0].Brief)
-			filled, err = fill(t.Context(), all[:1])
+			all, load = surveyOf(t, repo)
+			require.True(t, all[0].Partial)
+			loaded, err = load(t.Context(), all[:1])
 			require.NoError(t, err)
-			require.Equal(t, was, filled[0].Record.Files)
+			require.Equal(t, was, loaded[0].Record.Files)
 		})
 	}
 }

@@ -26,13 +26,13 @@ func TestPathsThatNoRecordCanName(t *testing.T) {
 			r.Commit(gittest.Commit{Write: map[string]string{"workers/good.yaml": specYAML("shop", "good", "i:1"), "connection.yaml": connectionYAML,
 				"deploy/shop/bad/routing.yaml": routingYAML("bad", "workers/was.yaml"), file: specYAML("shop", "bad", "i:1")}})
 			repo := open(t, r)
-			for range 2 { // what is known in brief says so too
-				survey, fill, err := repo.Survey(t.Context())
+			for range 2 { // an index entry says so too
+				survey, load, err := repo.Survey(t.Context())
 				require.NoError(t, err)
 				env := survey.World.Environments[0]
 				require.Len(t, env.Problems, 1)
 				require.Contains(t, env.Problems[0].Message, "rename")
-				all, err := fill(t.Context(), survey.Brief(env.Environment.Name, env.Known))
+				all, err := load(t.Context(), survey.Snapshots(env.Environment.Name, env.Entries))
 				require.NoError(t, err)
 				require.Len(t, all, 2)
 				bad, good := all[0], all[1]

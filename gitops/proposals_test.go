@@ -12,8 +12,8 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/internal/diskcache"
 	"github.com/rampart-gitops/rampart/internal/gittest"
-	"github.com/rampart-gitops/rampart/internal/remember"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -412,12 +412,12 @@ func TestCommitIsProposed(t *testing.T) {
 }
 
 // Who reviews a commit is not sent back to the start because the bot was started again. One that is merged by itself,
-// and that it does not remember, could be anybody's.
+// and that is not in its cache, could be anybody's.
 func TestCommitIsKnownAgain(t *testing.T) {
 	for name, c := range map[string]struct {
-		merge            v1alpha1.MergeMethod
-		remembers, stays bool
-	}{"remembered": {"Squash", true, true}, "forgotten": {"Squash", false, false}, "merged by people": {"", false, true}} {
+		merge         v1alpha1.MergeMethod
+		cached, stays bool
+	}{"cached": {"Squash", true, true}, "forgotten": {"Squash", false, false}, "merged by people": {"", false, true}} {
 		t.Run(name, func(t *testing.T) {
 			r, repo, make := proposing(t)
 			req := rollout.Commit{Environment: make("", "").Environment, Base: r.Tip("main"), Message: "say one"}
@@ -429,10 +429,10 @@ func TestCommitIsKnownAgain(t *testing.T) {
 				return is
 			}
 			first := propose("one at 12:00")
-			kept := remember.File{Path: filepath.Join(t.TempDir(), "known"), Key: "v", Parts: []remember.Part{repo}}
+			kept := diskcache.File{Path: filepath.Join(t.TempDir(), "cached"), Key: "v", Parts: []diskcache.Part{repo}}
 			require.NoError(t, kept.Save())
 			repo = restarted(t, repo)
-			if kept.Parts = []remember.Part{repo}; c.remembers {
+			if kept.Parts = []diskcache.Part{repo}; c.cached {
 				require.NoError(t, kept.Load())
 			}
 			require.Equal(t, c.stays, propose("one at 12:01").Tip == first.Tip)

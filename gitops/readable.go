@@ -25,7 +25,7 @@ type earlier struct {
 
 // unreadableRecord is a snapshot whose record cannot be read.
 type unreadableRecord struct {
-	env, known int // known is its index in the environment's Known; -1: it is in Deployments
+	env, entry int // entry is its index in the environment's Entries; -1: it is in Deployments
 	at         int // its index in Deployments
 	key        recordKey
 	of         rollout.Name
@@ -55,19 +55,19 @@ func (r *Repository) withLastReadable(ctx context.Context, world rollout.World,
 	world.Environments = slices.Clone(world.Environments)
 	for _, u := range unreadable {
 		if routing := r.readable[u.key].routing; routing != nil {
-			u.fill(&world.Environments[u.env], routing)
+			u.addRecord(&world.Environments[u.env], routing)
 		}
 	}
 	return world
 }
 
-// unreadableRecords are those of a world. They are never known in brief.
+// unreadableRecords are those of a world. They are never partial.
 func (r *Repository) unreadableRecords(world rollout.World) []unreadableRecord {
 	var out []unreadableRecord
 	for i, env := range world.Environments {
-		add := func(s *rollout.Snapshot, known, at int) {
+		add := func(s *rollout.Snapshot, entry, at int) {
 			if s != nil && s.Record.RoutingProblem != nil && s.Record.LastReadable == nil {
-				out = append(out, unreadableRecord{env: i, known: known, at: at,
+				out = append(out, unreadableRecord{env: i, entry: entry, at: at,
 					key: recordKey{s.Record.Dir, s.Record.Tree}, of: s.Deployment,
 					branch: r.outputBranch(env.Environment)})
 			}
@@ -75,26 +75,26 @@ func (r *Repository) unreadableRecords(world rollout.World) []unreadableRecord {
 		for k := range env.Deployments {
 			add(&env.Deployments[k], -1, k)
 		}
-		for k, known := range env.Known {
-			add(known.Full, k, -1)
+		for k, entry := range env.Entries {
+			add(entry.Full, k, -1)
 		}
 	}
 	return out
 }
 
-// fill adds the record to a copy of the snapshot: others may have the snapshot as it was read.
-func (u unreadableRecord) fill(env *rollout.EnvironmentWorld, routing *v1alpha1.Routing) {
-	if u.known < 0 {
+// addRecord adds the record to a copy of the snapshot: others may have the snapshot as it was read.
+func (u unreadableRecord) addRecord(env *rollout.EnvironmentWorld, routing *v1alpha1.Routing) {
+	if u.entry < 0 {
 		env.Deployments = slices.Clone(env.Deployments)
 		env.Deployments[u.at].Record.LastReadable = routing
 		return
 	}
-	full := *env.Known[u.known].Full
+	full := *env.Entries[u.entry].Full
 	full.Record.LastReadable = routing
-	known := *env.Known[u.known]
-	known.Full = &full
-	env.Known = slices.Clone(env.Known)
-	env.Known[u.known] = &known
+	entry := *env.Entries[u.entry]
+	entry.Full = &full
+	env.Entries = slices.Clone(env.Entries)
+	env.Entries[u.entry] = &entry
 }
 
 // lookForReadable looks through history for records that can be read, newest first, on each branch once.

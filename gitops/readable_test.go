@@ -40,10 +40,10 @@ func TestLastReadable(t *testing.T) {
 			repo := open(t, r)
 			for range 2 {
 				whole := read(t, repo).Environments[0].Deployments
-				survey, fill, err := repo.Survey(t.Context())
+				survey, load, err := repo.Survey(t.Context())
 				require.NoError(t, err)
 				env := survey.World.Environments[0]
-				surveyed, err := fill(t.Context(), survey.Brief(env.Environment.Name, env.Known))
+				surveyed, err := load(t.Context(), survey.Snapshots(env.Environment.Name, env.Entries))
 				require.NoError(t, err)
 				for _, snapshots := range [][]rollout.Snapshot{whole, surveyed} {
 					require.Len(t, snapshots, 1)

@@ -316,7 +316,7 @@ func TestReadAgainIsReadAnew(t *testing.T) {
 			return w
 		}
 		var again index.Reader
-		surveys := index.NewReader().InBrief()
+		surveys := index.NewReader().AsIndex()
 		for range rapid.IntRange(1, 6).Draw(rt, "commits") {
 			for _, p := range rapid.SliceOfNDistinct(rapid.SampledFrom(paths), 0, 4, rapid.ID[string]).Draw(rt, "paths") {
 				if _, exists := files[p]; exists && rapid.Bool().Draw(rt, "delete") {
@@ -329,29 +329,29 @@ func TestReadAgainIsReadAnew(t *testing.T) {
 				rt.Fatalf("reading again differs from reading anew:\n%s", diff)
 			}
 			survey := read(surveys)
-			for range rapid.IntRange(0, 2).Draw(rt, "more surveys") { // what was decoded is known in brief then
+			for range rapid.IntRange(0, 2).Draw(rt, "more surveys") { // what was decoded has an index entry then
 				survey = read(surveys)
 			}
 			for i := range survey.Environments {
 				var err error
 				env := &survey.Environments[i]
-				env.Deployments, err = surveys.Surveyed().Fill(t.Context(), surveys.Surveyed().Brief(env.Environment.Name, env.Known))
+				env.Deployments, err = surveys.Surveyed().Load(t.Context(), surveys.Surveyed().Snapshots(env.Environment.Name, env.Entries))
 				require.NoError(rt, err)
-				env.Known = nil
+				env.Entries = nil
 			}
 			if diff := cmp.Diff(read(new(index.Reader)), survey, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(v1alpha1.Document{})); diff != "" {
-				rt.Fatalf("what a survey says, filled in, differs from reading anew:\n%s", diff)
+				rt.Fatalf("what a survey says, loaded, differs from reading anew:\n%s", diff)
 			}
 		}
 	})
 }
 
 // identified is what worker deployments are compared by, read in full or not.
-func identified(all []*rollout.Known) []*rollout.Known {
+func identified(all []*rollout.IndexEntry) []*rollout.IndexEntry {
 	out := slices.Clone(all)
 	for i, k := range all {
 		if s := k.Full; s != nil {
-			out[i] = &rollout.Known{Deployment: s.Deployment, SpecPath: s.SpecPath, SpecBlob: s.Git.SpecBlob, Connection: s.Connection,
+			out[i] = &rollout.IndexEntry{Deployment: s.Deployment, SpecPath: s.SpecPath, SpecBlob: s.Git.SpecBlob, Connection: s.Connection,
 				LastConnection: s.LastConnection, ConnectionPath: s.ConnectionPath, Dir: s.Record.Dir, Tree: s.Record.Tree}
 		}
 	}
@@ -401,27 +401,27 @@ func TestSurveyOfASettledFleet(t *testing.T) {
 				require.NoError(t, err)
 				return w
 			}
-			surveys := index.NewReader().InBrief()
+			surveys := index.NewReader().AsIndex()
 			for range 2 {
 				read(surveys)
 			}
-			for _, known := range read(surveys).Environments[0].Known {
-				require.Nil(t, known.Full, known.Deployment)
+			for _, entry := range read(surveys).Environments[0].Entries {
+				require.Nil(t, entry.Full, entry.Deployment)
 			}
 			for name, text := range change {
 				if files[name] = text; text == "" {
 					delete(files, name)
 				}
 			}
-			want, first := read(index.NewReader()), index.NewReader().InBrief()
+			want, first := read(index.NewReader()), index.NewReader().AsIndex()
 			for range 3 {
 				survey := read(surveys)
 				env := &survey.Environments[0]
-				require.Equal(t, identified(read(first).Environments[0].Known), identified(env.Known))
+				require.Equal(t, identified(read(first).Environments[0].Entries), identified(env.Entries))
 				var err error
-				env.Deployments, err = surveys.Surveyed().Fill(t.Context(), surveys.Surveyed().Brief("default", env.Known))
+				env.Deployments, err = surveys.Surveyed().Load(t.Context(), surveys.Surveyed().Snapshots("default", env.Entries))
 				require.NoError(t, err)
-				env.Known = nil
+				env.Entries = nil
 				require.Empty(t, cmp.Diff(want, survey, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(v1alpha1.Document{})))
 			}
 		})
@@ -437,19 +437,19 @@ func TestSurveyAfterOneThatWasGivenUp(t *testing.T) {
 		require.NoError(t, err)
 		return w.Environments[0]
 	}
-	surveys := index.NewReader().InBrief()
+	surveys := index.NewReader().AsIndex()
 	for range 3 {
-		require.Len(t, read(surveys).Known, 2)
+		require.Len(t, read(surveys).Entries, 2)
 	}
 	bomb := "deploy/shop/z/" + strings.Repeat("deeper/", tree.MaxPath/7) + "x"
 	files[bomb] = "x"
 	given := read(surveys)
-	require.Empty(t, given.Known)
+	require.Empty(t, given.Entries)
 	require.Contains(t, given.Problems[0].String(), "nested deeper")
 	delete(files, bomb)
 	files["deploy/shop/a/status.yaml"] = "a: 1\n" // else the folders' hashes are those of before
-	first := index.NewReader().InBrief()
+	first := index.NewReader().AsIndex()
 	for range 2 {
-		require.Equal(t, identified(read(first).Known), identified(read(surveys).Known))
+		require.Equal(t, identified(read(first).Entries), identified(read(surveys).Entries))
 	}
 }

@@ -133,7 +133,7 @@ func Open(cfg Config) (*Repository, error) {
 	last := &index.LastUsable{}
 	return &Repository{cfg: cfg, mirror: m, atOnce: laterAtOnce, made: map[string]made{}, last: last,
 		whole:  reading{reader: index.NewReader(cfg.Options...).With(last)},
-		survey: reading{reader: index.NewReader(cfg.Options...).With(last).InBrief()}}, nil
+		survey: reading{reader: index.NewReader(cfg.Options...).With(last).AsIndex()}}, nil
 }
 
 // MayPush says why the server does not take pushes by the bot's credentials, nil if it does. It sends nothing. That a
@@ -150,16 +150,16 @@ func (r *Repository) Read(ctx context.Context) (rollout.World, error) {
 }
 
 // Survey is Read for callers that look at few worker deployments: what was decoded before is not decoded again, and
-// not kept either. A snapshot of what was decoded before is Brief. fill completes snapshots of this survey, in
-// their order, by what their files say, but for manifests of versions: of those it reads the ones that are Wanted,
-// in snapshots that are complete. With an error it leaves out what could not be completed. It may be called at any
+// not kept either. A snapshot of what was decoded before is Partial. load completes snapshots of this survey, in
+// their order, by what their files say, but for manifests of versions: of those it reads the LoadFiles of
+// snapshots that are complete. With an error it leaves out what could not be completed. It may be called at any
 // time, also while another goroutine reads. It needs no server but for what a partial mirror has not got yet: once
 // Complete had its time, manifests alone. Its errors are those of the mirror's reads.
 func (r *Repository) Survey(ctx context.Context) (
-	survey rollout.Survey, fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), err error) {
+	survey rollout.Survey, load func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), err error) {
 	world, err := r.readAs(ctx, &r.survey)
 	now := r.survey.reader.Surveyed()
-	return rollout.Survey{World: world, Brief: now.Brief}, now.Fill, err
+	return rollout.Survey{World: world, Snapshots: now.Snapshots}, now.Load, err
 }
 
 func (r *Repository) readAs(ctx context.Context, as *reading) (rollout.World, error) {

@@ -15,8 +15,8 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/gitops/tree"
+	"github.com/rampart-gitops/rampart/internal/diskcache"
 	"github.com/rampart-gitops/rampart/internal/gittest"
-	"github.com/rampart-gitops/rampart/internal/remember"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -203,7 +203,7 @@ func TestOutputBranchThatCannotBeFetched(t *testing.T) {
 }
 
 // When nothing moved, the world is the one that was read before: nothing is listed or decoded.
-func TestReadIsRemembered(t *testing.T) {
+func TestReadIsCached(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: map[string]string{"a.yaml": specYAML("shop", "x", "i:1")}})
 	repo := open(t, r)
@@ -215,44 +215,44 @@ func TestReadIsRemembered(t *testing.T) {
 	require.Same(t, one.Environments[0].Deployments[0].Spec, three.Environments[0].Deployments[0].Spec, "an unrelated commit decodes nothing again")
 }
 
-type fills func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error)
+type loads func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error)
 
-// surveyOf gives the snapshots of the first environment as a survey has them, and what fills them in.
-func surveyOf(t *testing.T, repo *Repository) ([]rollout.Snapshot, fills) {
+// surveyOf gives the snapshots of the first environment as a survey has them, and what loads them.
+func surveyOf(t *testing.T, repo *Repository) ([]rollout.Snapshot, loads) {
 	t.Helper()
-	s, fill, err := repo.Survey(t.Context())
+	s, load, err := repo.Survey(t.Context())
 	require.NoError(t, err)
 	env := s.World.Environments[0]
-	return s.Brief(env.Environment.Name, env.Known), fill
+	return s.Snapshots(env.Environment.Name, env.Entries), load
 }
 
-// A survey keeps nothing of what it knows already; what is looked at is filled in from the mirror.
+// A survey keeps nothing of what it knows already; what is looked at is loaded from the mirror.
 func TestSurveyLeavesOutWhatItReadBefore(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: map[string]string{"x.yaml": specYAML("shop", "x", "i:1"), "connection.yaml": connectionYAML,
 		"deploy/shop/x/routing.yaml": routingYAML("x", "x.yaml"), "y.yaml": specYAML("shop", "y", "i:1")}})
 	repo := open(t, r)
-	var fill fills
+	var load loads
 	survey := func() []rollout.Snapshot {
 		var s []rollout.Snapshot
-		s, fill = surveyOf(t, repo)
+		s, load = surveyOf(t, repo)
 		return s
 	}
 	first := survey()
-	require.False(t, first[0].Brief, "it was decoded")
+	require.False(t, first[0].Partial, "it was decoded")
 	r.Commit(gittest.Commit{Write: map[string]string{"y.yaml": specYAML("shop", "y", "i:2")}})
 	again := survey()
-	require.True(t, again[0].Brief)
+	require.True(t, again[0].Partial)
 	require.Nil(t, again[0].Spec)
 	require.Nil(t, again[0].Record.Files)
 	require.Equal(t, first[0].Connection, again[0].Connection)
-	require.False(t, again[1].Brief, "it has no record yet")
-	filled, err := fill(t.Context(), again)
+	require.False(t, again[1].Partial, "it has no record yet")
+	loaded, err := load(t.Context(), again)
 	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(read(t, repo).Environments[0].Deployments, filled))
+	require.Empty(t, cmp.Diff(read(t, repo).Environments[0].Deployments, loaded))
 }
 
-// What a survey had to decode is in full in that one, and in brief in the next one, though nothing moved.
+// What a survey had to decode is complete in that one, and partial in the next one, though nothing moved.
 func TestSecondSurveyDecodesNothing(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: manyWorkers(manyFull + 1)})
@@ -262,14 +262,14 @@ func TestSecondSurveyDecodesNothing(t *testing.T) {
 			_, err := repo.survey.reader.Read(away{}, nil, rollout.GitContext{})
 			require.ErrorIs(t, err, errAway)
 		}
-		all, fill := surveyOf(t, repo)
+		all, load := surveyOf(t, repo)
 		require.Len(t, all, manyFull+1)
 		for _, s := range all {
-			require.Equal(t, time > 0, s.Brief)
+			require.Equal(t, time > 0, s.Partial)
 		}
-		filled, err := fill(t.Context(), all)
+		loaded, err := load(t.Context(), all)
 		require.NoError(t, err)
-		require.Empty(t, cmp.Diff(withoutManifests(read(t, repo).Environments[0].Deployments), filled))
+		require.Empty(t, cmp.Diff(withoutManifests(read(t, repo).Environments[0].Deployments), loaded))
 	}
 }
 
@@ -289,19 +289,19 @@ func TestSurveyOfAnEarlierProcessIsLoaded(t *testing.T) {
 		"deploy/shop/x/routing.yaml": routingYAML("x", "x.yaml")}})
 	first := open(t, r)
 	surveyOf(t, first)
-	file := func(repo *Repository) remember.File {
-		return remember.File{Path: filepath.Join(t.TempDir(), "known"), Key: "v", Parts: []remember.Part{repo}}
+	file := func(repo *Repository) diskcache.File {
+		return diskcache.File{Path: filepath.Join(t.TempDir(), "cached"), Key: "v", Parts: []diskcache.Part{repo}}
 	}
 	kept := file(first)
 	require.NoError(t, kept.Save())
 	next := open(t, r)
-	kept.Parts = []remember.Part{next}
+	kept.Parts = []diskcache.Part{next}
 	require.NoError(t, kept.Load())
-	again, fill := surveyOf(t, next)
-	require.True(t, again[0].Brief)
-	filled, err := fill(t.Context(), again)
+	again, load := surveyOf(t, next)
+	require.True(t, again[0].Partial)
+	loaded, err := load(t.Context(), again)
 	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(read(t, first).Environments[0].Deployments, filled))
+	require.Empty(t, cmp.Diff(read(t, first).Environments[0].Deployments, loaded))
 }
 
 // Entries other than plain files stay as they are, beside what is written and below it: links, submodules, pointers
@@ -348,7 +348,7 @@ func keys(m map[string]string) []string {
 	return out
 }
 
-// A worker deployment with templates is never known in brief only: what they say is among what it is compared by.
+// A worker deployment with templates is never partial: what they say is among what it is compared by.
 func TestSurveyOfTemplates(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: map[string]string{"x.yaml": specYAML("shop", "x", "i:1"), "pdb.yaml": templateYAML("pdb", "x"),
@@ -356,13 +356,13 @@ func TestSurveyOfTemplates(t *testing.T) {
 	repo := open(t, r)
 	for range 2 {
 		is, _ := surveyOf(t, repo)
-		require.False(t, is[0].Brief)
+		require.False(t, is[0].Partial)
 		require.Len(t, is[0].Resources, 1)
 		r.Commit(gittest.Commit{Write: map[string]string{"README": "x"}})
 	}
 }
 
-// What was surveyed can be filled in while a push hangs: traffic is lowered by it meanwhile.
+// What was surveyed can be loaded while a push hangs: traffic is lowered by it meanwhile.
 func TestFillsWhileItPushes(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	write := map[string]string{}
@@ -375,10 +375,10 @@ func TestFillsWhileItPushes(t *testing.T) {
 	began, over := filepath.Join(r.Dir, "began"), filepath.Join(r.Dir, "over")
 	r.Hook("pre-receive", "touch "+began+"; until test -e "+over+"; do sleep 0.02; done")
 	repo := open(t, r)
-	survey, fill, err := repo.Survey(t.Context())
+	survey, load, err := repo.Survey(t.Context())
 	require.NoError(t, err)
 	env := survey.World.Environments[0]
-	require.Len(t, env.Known, 20)
+	require.Len(t, env.Entries, 20)
 	pushed := make(chan error, 1)
 	go func() {
 		_, err := repo.Commit(context.Background(), rollout.Commit{Environment: env.Environment, Base: env.Base, Message: "hangs\n",
@@ -387,14 +387,14 @@ func TestFillsWhileItPushes(t *testing.T) {
 	}()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel() // nothing is asked of the server
-	fills := 0
-	for begins := false; !begins || fills < 20; fills++ {
+	loads := 0
+	for begins := false; !begins || loads < 20; loads++ {
 		_, statErr := os.Stat(began)
 		begins = begins || statErr == nil
-		filled, err := fill(ended, survey.Brief(env.Environment.Name, env.Known))
+		loaded, err := load(ended, survey.Snapshots(env.Environment.Name, env.Entries))
 		require.NoError(t, err)
-		require.Len(t, filled, 20)
-		require.NotNil(t, filled[1].Record.Routing)
+		require.Len(t, loaded, 20)
+		require.NotNil(t, loaded[1].Record.Routing)
 	}
 	require.NoError(t, os.WriteFile(over, nil, 0o600))
 	require.NoError(t, <-pushed)

@@ -55,11 +55,11 @@ func TestEnvironmentsThatClaimOneWorkerDeploymentAreRivals(t *testing.T) {
 			said := strings.Join(problems(w), "\n")
 			require.Equal(t, c.want[0] != nil, strings.Contains(said, "the environments a and b both claim worker deployment shop/x in Temporal namespace shop at localhost:7233"))
 			for range 3 {
-				survey, fill, err := repo.Survey(t.Context())
+				survey, load, err := repo.Survey(t.Context())
 				require.NoError(t, err)
 				for i, env := range survey.World.Environments {
-					require.Equal(t, rollout.SayRivals(c.want[i]), env.Known[0].Rivals)
-					all, err := fill(t.Context(), survey.Brief(env.Environment.Name, env.Known))
+					require.Equal(t, rollout.SayRivals(c.want[i]), env.Entries[0].Rivals)
+					all, err := load(t.Context(), survey.Snapshots(env.Environment.Name, env.Entries))
 					require.NoError(t, err)
 					require.Equal(t, w.Environments[i].Deployments, all)
 				}

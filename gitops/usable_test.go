@@ -116,7 +116,7 @@ func TestLastUsableConfiguration(t *testing.T) {
 					require.NoError(t, err)
 					require.Equal(t, c.want, sayUsable(survey.World), who)
 					for _, e := range survey.World.Environments {
-						for _, s := range survey.Brief(e.Environment.Name, e.Known) {
+						for _, s := range survey.Snapshots(e.Environment.Name, e.Entries) {
 							require.Equal(t, e.Unusable, s.EnvironmentProblem)
 						}
 					}

@@ -111,12 +111,12 @@ func (e *environment) checkTemporal(s *specAt) {
 	switch {
 	case s.spec != nil:
 		namespace = s.spec.Spec.WorkerOptions.TemporalNamespace
-	case s.brief != nil:
-		namespace = s.brief.TemporalNamespace
+	case s.entry != nil:
+		namespace = s.entry.TemporalNamespace
 	}
 	if why := e.foreignTemporal(namespace); why != "" {
 		e.fault(s, "spec.workerOptions.temporalNamespace", "%s", why)
-		s.spec, s.brief = nil, nil
+		s.spec, s.entry = nil, nil
 		s.problems = slices.Clone(e.world.Problems[len(e.world.Problems)-1:])
 	}
 }

@@ -206,10 +206,10 @@ func (e *environment) addConnection(name rollout.Name, at place, says *v1alpha1.
 	c.differ = c.differ || !c.equal(0, len(c.all)-1)
 }
 
-// connectionInBrief gives the connection with a name, and its file, where it does not take the whole record to say
+// entryConnection gives the connection with a name, and its file, where it does not take the whole record to say
 // which one counts.
-func (e *environment) connectionInBrief(ref v1alpha1.ConnectionRef, namespace string,
-	r *recordBrief) (_ *v1alpha1.Connection, file string, ok bool) {
+func (e *environment) entryConnection(ref v1alpha1.ConnectionRef, namespace string,
+	r *recordEntry) (_ *v1alpha1.Connection, file string, ok bool) {
 	c := e.connections[connectionKey(ref, namespace)]
 	if c == nil {
 		return nil, "", true

@@ -49,9 +49,9 @@ type environment struct {
 // specAt is a spec and where it is.
 type specAt struct {
 	name     rollout.Name
-	spec     *v1alpha1.WorkerDeployment // nil: it has problems, or is known in brief
-	brief    *specBrief
-	noted    bool // the next survey knows it in brief
+	spec     *v1alpha1.WorkerDeployment // nil: it has problems, or only its entry is there
+	entry    *specEntry
+	noted    bool // the next survey has only its entry
 	file     *found
 	line     int
 	problems []v1alpha1.Problem
@@ -113,9 +113,9 @@ func (e *environment) outputs() []string {
 
 // file sorts the objects of one file.
 func (e *environment) file(f *found, owners map[string]string) error {
-	if b := e.briefs.spec(f); b != nil {
+	if b := e.index.spec(f); b != nil {
 		if b.Name != "" {
-			e.spec(&specAt{name: e.nameOf(b), brief: b, file: f, line: b.Line}, owners)
+			e.spec(&specAt{name: e.nameOf(b), entry: b, file: f, line: b.Line}, owners)
 		}
 		return nil
 	}
@@ -124,7 +124,7 @@ func (e *environment) file(f *found, owners map[string]string) error {
 		return err
 	}
 	d = recordable(f.path, d)
-	noted := e.briefs.noteSpec(f, d)
+	noted := e.index.noteSpec(f, d)
 	e.world.Problems = append(e.world.Problems, d.problems...)
 	if v1alpha1.HasErrors(d.problems) {
 		e.broken[f.path] = d.problems
@@ -134,7 +134,7 @@ func (e *environment) file(f *found, owners map[string]string) error {
 		doc := &d.documents[i]
 		name := rollout.Name{Namespace: cmp.Or(doc.Namespace, e.world.Environment.Namespace), Name: doc.Name}
 		if noted { // and so for long
-			name = e.nameOf(f.brief)
+			name = e.nameOf(f.entry)
 		}
 		switch object := doc.Object.(type) {
 		case *v1alpha1.WorkerDeployment:
@@ -272,8 +272,8 @@ type deploymentAt struct {
 	record *recordAt
 }
 
-// deployments says which worker deployments there are, by their specs and records: one snapshot for each, or what is
-// known of it.
+// deployments says which worker deployments there are, by their specs and records: one snapshot for each, or its
+// index entry.
 func (e *environment) deployments() error {
 	err := e.recorded()
 	if err != nil {
@@ -283,7 +283,7 @@ func (e *environment) deployments() error {
 	e.world.Waivers = e.waivers
 	all := e.withoutForeign(together(e.specs, e.records))
 	e.assign(all)
-	if e.briefs != nil {
+	if e.index != nil {
 		err = e.survey(all)
 	} else {
 		err = e.wholes(all)

@@ -14,8 +14,8 @@ import (
 // found is a file that fits a glob. As long as its folder's listing knows it, it is the same one in each read.
 type found struct {
 	path, hash string
-	// brief is what a survey knows of it; nil: nothing yet.
-	brief *specBrief
+	// entry is its index entry; nil: there is none yet.
+	entry *specEntry
 	// built is the folder that it stands for; nil: it is a file as Git has it.
 	built *built
 }

@@ -44,7 +44,7 @@ func (e *environment) bring(specs []*found) error {
 	left := tree.NewBudget()
 	for _, folder := range e.found {
 		for i := range folder.at {
-			if in := &folder.at[i]; in.at == nil && e.briefs.record(in) == nil {
+			if in := &folder.at[i]; in.at == nil && e.index.record(in) == nil {
 				files = e.filesBelow(fileKey{in.dir, in.hash}, ".", left, files)
 			}
 		}
@@ -66,7 +66,7 @@ func (e *environment) bring(specs []*found) error {
 func (r *Reader) undecoded(files []*found) []*found {
 	var out []*found
 	for _, f := range files {
-		if r.briefs.spec(f) != nil {
+		if r.index.spec(f) != nil {
 			continue
 		}
 		if _, known := r.files[f.key()]; !known && f.built == nil {
@@ -94,7 +94,7 @@ func (e *environment) filesBelow(dir fileKey, below string, left *tree.Budget, o
 				out = append(out, &found{path: tree.Join(dir.path, name), hash: x.Hash})
 			}
 		case tree.IsFolder:
-			if e.briefs == nil {
+			if e.index == nil {
 				out = e.filesBelow(fileKey{dir.path, x.Hash}, name, left, out)
 			}
 		}
@@ -105,10 +105,10 @@ func (e *environment) filesBelow(dir fileKey, below string, left *tree.Budget, o
 // looksInto says whether a file of a record is read. Of what the bot wrote for the cluster a survey has to know no more
 // than whether it is what it was.
 func (e *environment) looksInto(name, hash string) bool {
-	return e.briefs == nil || hash == "" || name == layout.Routing || name == layout.Status
+	return e.index == nil || hash == "" || name == layout.Routing || name == layout.Status
 }
 
-// bring makes sure that fill can read what it needs for some snapshots.
+// bring makes sure that Load can read what it needs for some snapshots.
 func (v Surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error {
 	var files []*found
 	var from tree.Lazy
@@ -117,7 +117,7 @@ func (v Surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error
 	for i := range snapshots {
 		s := &snapshots[i]
 		e := v[s.Environment.Name]
-		if !s.Brief && len(s.Wanted) == 0 || e == nil {
+		if !s.Partial && len(s.LoadFiles) == 0 || e == nil {
 			continue
 		}
 		t, ok := e.tree.(tree.Lazy)
@@ -125,11 +125,11 @@ func (v Surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error
 			return nil
 		}
 		from = t
-		if s.Brief {
+		if s.Partial {
 			files = e.filesOf(e.specsOf(s.Deployment), fileKey{s.Record.Dir, s.Record.Tree}, left, files)
 			continue
 		}
-		for _, name := range s.Wanted {
+		for _, name := range s.LoadFiles {
 			files = append(files, &found{path: path.Join(s.Record.Dir, name), hash: s.Record.Files[name].Hash})
 		}
 	}
@@ -147,7 +147,7 @@ func (e *environment) bringFor(all []deploymentAt, which []int) error {
 	}
 	records := make([]fileKey, len(which))
 	for k, i := range which {
-		if r := all[i].record; r != nil && r.brief {
+		if r := all[i].record; r != nil && r.partial {
 			records[k] = fileKey{r.Dir, r.Tree}
 		}
 	}

@@ -26,10 +26,10 @@ type Reader struct {
 	options options
 	// rules are nil where the specs' tree judges, too.
 	rules *rules
-	// last is what could be used last; nil: nothing is remembered.
+	// last is what could be used last; nil: nothing is known to be usable.
 	last *LastUsable
-	// briefs are nil where everything is decoded; else surveyed is the last read.
-	briefs   *briefs
+	// index is nil where everything is decoded; else surveyed is the last read.
+	index    *fileIndex
 	surveyed Surveyed
 	// used are the keys that the last read looked at: the others are forgotten after it.
 	used struct {
@@ -69,9 +69,9 @@ func (r *Reader) Use(options ...Option) {
 	}
 }
 
-// InBrief has the Reader survey: what was decoded before is not decoded again, and not kept either.
-func (r *Reader) InBrief() *Reader {
-	r.briefs = &briefs{}
+// AsIndex has the Reader survey: it does not decode again what it decoded before, and keeps only index entries of it.
+func (r *Reader) AsIndex() *Reader {
+	r.index = &fileIndex{}
 	return r
 }
 
@@ -88,15 +88,15 @@ func (r *Reader) JudgedBy(t tree.Tree, prefix string) *Reader {
 	return r
 }
 
-// Surveyed is the last world that was read in brief. It stays as it is when the Reader reads the next one.
+// Surveyed is the last world that was read as an index. It stays as it is when the Reader reads the next one.
 func (r *Reader) Surveyed() Surveyed { return r.surveyed }
 
 // Full is how many worker deployments the Reader keeps in full that need not be.
 func (r *Reader) Full() int {
-	if r.briefs == nil {
+	if r.index == nil {
 		return 0
 	}
-	return r.briefs.full
+	return r.index.full
 }
 
 // ReadFolder reads a plain folder: no Git, no network. Records are read too, if they are there.
@@ -142,7 +142,7 @@ func (r *Reader) Read(t tree.Tree, outputs outputsOf, git rollout.GitContext) (r
 		}
 		world.Environments = append(world.Environments, e.world)
 		rivals.envs = append(rivals.envs, e)
-		if r.briefs != nil {
+		if r.index != nil {
 			e.world = rollout.EnvironmentWorld{Environment: blank.Environment, ByOther: blank.ByOther,
 				Unusable: e.world.Unusable}
 			now[is.Name] = e
@@ -163,8 +163,8 @@ func (r *Reader) begin() {
 	}
 	r.used.files, r.used.folders, r.used.dirs, r.used.built = map[fileKey]bool{}, map[recordsKey]bool{},
 		map[string]bool{}, map[builtKey]bool{}
-	if r.briefs != nil {
-		r.briefs.full = 0
+	if r.index != nil {
+		r.index.full = 0
 	}
 }
 
@@ -177,8 +177,8 @@ func (r *Reader) end() {
 	if r.options.builder != nil {
 		r.options.builder.Close()
 	}
-	if r.briefs != nil {
-		r.briefs.specs, r.briefs.records = nil, nil // what was recalled is kept where it was come by
+	if r.index != nil {
+		r.index.specs, r.index.records = nil, nil // files and records keep those that were found
 	}
 }
 

@@ -123,7 +123,7 @@ func (e *environment) recorded() error {
 			if err != nil {
 				return err
 			}
-			if !r.brief && r.Routing == nil && r.RoutingProblem == nil {
+			if !r.partial && r.Routing == nil && r.RoutingProblem == nil {
 				continue
 			}
 			e.records, e.world.Roots = append(e.records, r), append(e.world.Roots, strings.TrimPrefix(r.Dir, output))
@@ -184,15 +184,15 @@ func (r *recordsIn) find(n tree.Entry) *recordAt {
 	return r.at[i].at
 }
 
-// record reads one record, once for each content; not at all where a brief is known.
+// record reads one record, once for each content; not at all where its entry is enough.
 func (e *environment) record(in *recordIn, left *tree.Budget) (*recordAt, error) {
-	known := e.briefs.record(in)
+	entry := e.index.record(in)
 	if in.at != nil && in.at.noted {
-		known = &in.at.says
+		entry = &in.at.says
 	}
-	if known != nil {
-		in.at = &recordAt{Record: rollout.Record{Dir: in.dir, Tree: in.hash}, of: in.of, says: *known,
-			brief: true}
+	if entry != nil {
+		in.at = &recordAt{Record: rollout.Record{Dir: in.dir, Tree: in.hash}, of: in.of, says: *entry,
+			partial: true}
 	}
 	if in.at != nil {
 		return in.at, left.Take(in.at.says.Entries, in.dir)
@@ -203,7 +203,7 @@ func (e *environment) record(in *recordIn, left *tree.Budget) (*recordAt, error)
 		return nil, err
 	}
 	if in.hash != "" && said == len(e.world.Problems) {
-		r.noted = e.briefs.notes(&r.Record)
+		r.noted = e.index.notes(&r.Record)
 		in.at = &r
 	}
 	return &r, nil
@@ -217,7 +217,7 @@ func (e *environment) readRecord(in recordIn, left *tree.Budget) (recordAt, erro
 		return r, err
 	}
 	e.decodeRecord(&r.Record)
-	r.says = briefOf(&r.Record, in.of)
+	r.says = recordEntryOf(&r.Record, in.of)
 	r.says.Entries = before - left.Left
 	return r, nil
 }

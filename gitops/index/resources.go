@@ -318,7 +318,7 @@ func namesIn(env *rollout.EnvironmentWorld) []string {
 	for i := range env.Deployments {
 		out = append(out, env.Deployments[i].Deployment.Name)
 	}
-	for _, d := range env.Known {
+	for _, d := range env.Entries {
 		out = append(out, d.Deployment.Name)
 	}
 	return out

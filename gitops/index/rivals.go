@@ -91,16 +91,16 @@ type claims struct {
 }
 
 func (e *environment) claims(env *rollout.EnvironmentWorld) claims {
-	if e.briefs == nil {
+	if e.index == nil {
 		return claims{len(env.Deployments), func(i int) rollout.Name { return env.Deployments[i].Deployment },
 			func(i int) (claim, bool) { return claimOf(&env.Deployments[i]) },
 			func(i int, all []rollout.Rival) { env.Deployments[i].Rivals = all }}
 	}
-	return claims{len(env.Known), func(i int) rollout.Name { return env.Known[i].Deployment },
-		func(i int) (claim, bool) { return e.claimInBrief(env.Known[i]) },
+	return claims{len(env.Entries), func(i int) rollout.Name { return env.Entries[i].Deployment },
+		func(i int) (claim, bool) { return e.entryClaim(env.Entries[i]) },
 		func(i int, all []rollout.Rival) {
-			env.Known[i].Rivals = rollout.SayRivals(all)
-			if full := env.Known[i].Full; full != nil {
+			env.Entries[i].Rivals = rollout.SayRivals(all)
+			if full := env.Entries[i].Full; full != nil {
 				full.Rivals = all
 			}
 		}}
@@ -130,14 +130,14 @@ func claimOf(s *rollout.Snapshot) (claim, bool) {
 	return c, c.server != "" && c.namespace != ""
 }
 
-// claimInBrief is what a worker deployment of a survey claims.
-func (e *environment) claimInBrief(k *rollout.Known) (claim, bool) {
+// entryClaim is what a worker deployment of a survey claims.
+func (e *environment) entryClaim(k *rollout.IndexEntry) (claim, bool) {
 	if k.Full != nil {
 		return claimOf(k.Full)
 	}
 	specs := e.specsOf(k.Deployment)
-	if len(specs) != 1 || specs[0].brief == nil || k.Connection == nil || k.Released {
+	if len(specs) != 1 || specs[0].entry == nil || k.Connection == nil || k.Released {
 		return claim{}, false
 	}
-	return claim{k.Deployment, k.Connection.Spec.HostPort, specs[0].brief.TemporalNamespace, k.SpecPath}, true
+	return claim{k.Deployment, k.Connection.Spec.HostPort, specs[0].entry.TemporalNamespace, k.SpecPath}, true
 }

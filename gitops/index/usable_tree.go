@@ -34,13 +34,13 @@ func (r *Reader) environment(blank environment, outputs outputsOf, owners map[st
 		return r.asReadLast(blank, bomb, owners)
 	}
 	if err == nil && r.last != nil && e.policyProblem == nil && !e.world.Unrecorded {
-		r.remember(e)
+		r.noteUsable(e)
 	}
 	return e, err
 }
 
-// remember notes an environment that could be read.
-func (r *Reader) remember(e *environment) {
+// noteUsable notes an environment that could be read.
+func (r *Reader) noteUsable(e *environment) {
 	if r.last.read == nil {
 		r.last.read = map[string]readLast{}
 	}

@@ -74,7 +74,7 @@ var rules = map[string]rule{
 	"internal/compose":    {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/canary", "internal/cores", "internal/rollout", "internal/plan", "render"}, never: []string{"os", "log/slog", "net/http", "math/rand", "math/rand/v2", opa, sdk, git, cobra}},
 	"internal/reconcile":  {ours: []string{"internal/compose", "internal/printable", "gitops/api", "gitops/layout", "internal/canary", "internal/cores", "internal/resync", "internal/retry", "internal/rollout", "internal/plan", "render"}, never: []string{opa, sdk, git, cobra}},
 	"internal/printable":  {never: append([]string{cobra}, pure...)},
-	"internal/remember":   {ours: []string{"internal/atomicfile"}, never: []string{"context", "log/slog", "net/http", opa, sdk, git, cobra}},
+	"internal/diskcache":  {ours: []string{"internal/atomicfile"}, never: []string{"context", "log/slog", "net/http", opa, sdk, git, cobra}},
 	"internal/atomicfile": {never: []string{"context", "log/slog", "net/http", opa, sdk, git, cobra}},
 	"internal/retry":      {never: []string{"os", "log/slog", "net/http", opa, sdk, git, cobra}},
 	"internal/report":     {ours: []string{"internal/printable", "gitops/api", "gitops/layout", "internal/rollout"}, never: []string{"context", "os", opa, sdk, git, cobra}},

@@ -213,8 +213,8 @@ func (w *Writer) Cycle(world rollout.World) {
 
 // complete forgets worker deployments that are gone, and reports whether all others were decided about.
 func complete(env rollout.EnvironmentWorld, all map[rollout.Name]standing) bool {
-	there := make(map[rollout.Name]bool, len(env.Known)+len(env.Deployments))
-	for _, k := range env.Known {
+	there := make(map[rollout.Name]bool, len(env.Entries)+len(env.Deployments))
+	for _, k := range env.Entries {
 		there[k.Deployment] = true
 	}
 	for _, s := range env.Deployments {

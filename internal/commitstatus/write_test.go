@@ -108,7 +108,7 @@ func (s *scene) cycle(at map[string]rollout.State) []string {
 	world := rollout.EnvironmentWorld{Environment: s.env}
 	for _, n := range s.names {
 		name := rollout.Name{Namespace: "shop", Name: n}
-		world.Known = append(world.Known, &rollout.Known{Deployment: name})
+		world.Entries = append(world.Entries, &rollout.IndexEntry{Deployment: name})
 		if state, looked := at[n]; looked {
 			decisions = append(decisions, &rollout.Decision{Snapshot: rollout.Snapshot{Deployment: name, Environment: s.env, SpecPath: "workers/" + n + ".yaml"},
 				Proposal: rollout.Proposal{State: state}, Plan: rollout.Plan{Deployment: name, Dir: "deploy/shop/" + n}})
@@ -246,7 +246,7 @@ func (s *scene) cycleNow(at map[string]rollout.State) {
 	name := rollout.Name{Namespace: "shop", Name: s.names[0]}
 	s.Decided(s.t.Context(), []*rollout.Decision{{Snapshot: rollout.Snapshot{Deployment: name, Environment: s.env, SpecPath: "x.yaml"},
 		Proposal: rollout.Proposal{State: at[s.names[0]]}, Plan: rollout.Plan{Deployment: name}}})
-	s.Cycle(rollout.World{Environments: []rollout.EnvironmentWorld{{Environment: s.env, Known: []*rollout.Known{{Deployment: name}}}}})
+	s.Cycle(rollout.World{Environments: []rollout.EnvironmentWorld{{Environment: s.env, Entries: []*rollout.IndexEntry{{Deployment: name}}}}})
 }
 
 // A Writer that begins anew reads what is there: it repeats nothing, and says what was not said.
@@ -270,7 +270,7 @@ func TestAfterAStart(t *testing.T) {
 		d.Plan.Status = &v1alpha1.WorkerDeploymentStatus{Conditions: []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Status: v1alpha1.True,
 			Reason: string(rollout.RolloutComplete), LastTransitionTime: v1alpha1.NewTime(time.Now().Add(-longAgo - time.Hour))}}}
 		s.Decided(t.Context(), []*rollout.Decision{d})
-		s.Cycle(rollout.World{Environments: []rollout.EnvironmentWorld{{Environment: s.env, Known: []*rollout.Known{{Deployment: d.Plan.Deployment}}}}})
+		s.Cycle(rollout.World{Environments: []rollout.EnvironmentWorld{{Environment: s.env, Entries: []*rollout.IndexEntry{{Deployment: d.Plan.Deployment}}}}})
 		synctest.Wait()
 		require.Empty(t, s.on.news())
 		require.Len(t, s.on.asked, asked)

@@ -25,8 +25,8 @@ const (
 // Masker finds what may be secret in a decision. It is safe for concurrent use.
 type Masker struct {
 	pointers [][]string
-	// credentials and clean remember what was found of keys and texts: most are the same from one decision to the next.
-	credentials, clean remembered
+	// credentials and clean cache what was found of keys and texts: most are the same from one decision to the next.
+	credentials, clean textCache
 }
 
 // New adds JSON pointers to what is masked without being asked: /input/... or /result/..., where the segment * stands
@@ -38,7 +38,7 @@ type Masker struct {
 // bearer credentials, assigned ones (token=x) and passwords in URLs in any text, tokens of known formats and private
 // keys; and what the result repeats of those, unless the input has the same text where it is not masked.
 func New(pointers ...string) (*Masker, error) {
-	m := &Masker{credentials: newRemembered(), clean: newRemembered()}
+	m := &Masker{credentials: newTextCache(), clean: newTextCache()}
 	for _, p := range pointers {
 		if !strings.HasPrefix(p, "/") {
 			return nil, fmt.Errorf("mask %q: a JSON pointer begins with /, as in "+

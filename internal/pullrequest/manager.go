@@ -225,13 +225,13 @@ func (l *look) oldestFirst(decisions []*rollout.Decision) []*rollout.Decision {
 }
 
 // recorded reports whether a record that nothing was decided about has what a branch proposes. One that proposes
-// anything is never known in brief.
+// anything is never partial.
 func (l *look) recorded(n rollout.Name, was gitops.Proposed) bool {
-	at, ok := rollout.KnownAt(l.world.Known, n)
-	if !ok || l.world.Known[at].Full == nil {
+	at, ok := rollout.EntryAt(l.world.Entries, n)
+	if !ok || l.world.Entries[at].Full == nil {
 		return false
 	}
-	routing := l.world.Known[at].Full.Record.Routing
+	routing := l.world.Entries[at].Full.Record.Routing
 	return routing != nil && l.proposed(n, &routing.Spec, was)
 }
 

@@ -152,7 +152,7 @@ func TestWhatWasNotDecidedStays(t *testing.T) {
 	d.cycle(t, asking())
 	record := &v1alpha1.Routing{Spec: v1alpha1.RoutingSpec{Proposal: asking().Plan.Record.Proposal}}
 	full := &rollout.Snapshot{Deployment: checkout, Record: rollout.Record{Routing: record}}
-	d.world.Known = []*rollout.Known{{Deployment: checkout, Full: full}}
+	d.world.Entries = []*rollout.IndexEntry{{Deployment: checkout, Full: full}}
 	require.Equal(t, []string{"list"}, d.cycle(t))
 	full.Record.Routing = &v1alpha1.Routing{}
 	require.Equal(t, []string{"list", "withdraw"}, d.cycle(t))

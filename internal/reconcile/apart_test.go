@@ -197,23 +197,23 @@ func TestRefusedEnvironmentHoldsNoOtherUp(t *testing.T) {
 type partly struct {
 	*scene
 	unread error
-	// ended says of each time that snapshots were filled in whether the server could be asked.
+	// ended says of each time that snapshots were loaded whether the server could be asked.
 	ended []bool
 }
 
 func (p *partly) Survey(ctx context.Context) (rollout.Survey, func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
 	world, err := p.Read(ctx)
 	survey, _ := Surveyed(world)
-	return survey, func(ctx context.Context, all []rollout.Snapshot) (filled []rollout.Snapshot, err error) {
+	return survey, func(ctx context.Context, all []rollout.Snapshot) (loaded []rollout.Snapshot, err error) {
 		p.ended = append(p.ended, ctx.Err() != nil)
 		for _, s := range all {
 			if s.Deployment.Name == "other" {
 				err = p.unread
 				continue
 			}
-			filled = append(filled, s)
+			loaded = append(loaded, s)
 		}
-		return filled, err
+		return loaded, err
 	}, err
 }
 

@@ -176,15 +176,15 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report, waited bool
 	for _, env := range r.last.World.Environments {
 		env = r.last.withCommitted(env)
 		name := env.Environment.Name
-		r.drain(name, report, r.endedNow) // what cannot be committed now is decided again
-		known := slices.Clone(env.Known)  // those that waited come first
-		slices.SortStableFunc(known, func(a, b *rollout.Known) int {
+		r.drain(name, report, r.endedNow)    // what cannot be committed now is decided again
+		entries := slices.Clone(env.Entries) // those that waited come first
+		slices.SortStableFunc(entries, func(a, b *rollout.IndexEntry) int {
 			return byTurn(r.resync.Waiting(resync.Key{Env: name, Name: a.Deployment}),
 				r.resync.Waiting(resync.Key{Env: name, Name: b.Deployment}))
 		})
-		for part := range slices.Chunk(known, cmp.Or(r.MaxDue, DefaultMaxDue)) {
+		for part := range slices.Chunk(entries, cmp.Or(r.MaxDue, DefaultMaxDue)) {
 			// One that cannot be read keeps no other's traffic where it is.
-			snapshots, err := r.last.load(here, r.last.Brief(name, part))
+			snapshots, err := r.last.load(here, r.last.Snapshots(name, part))
 			errs = append(errs, err)
 			groups := r.group(env, snapshots)
 			for _, g := range groups {

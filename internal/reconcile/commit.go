@@ -105,7 +105,7 @@ func (r *Reconciler) stillHold(ctx context.Context, tip reading, a assessed, rep
 		switch {
 		case row == nil, recordOf(row) != d.Snapshot.Record.Tree:
 			r.leave(ctx, d, report)
-		case resync.InputsOfKnown(row, *shared, hash) == d.Inputs && (d.Acted || !isNewcomer(d)):
+		case resync.InputsOfEntry(row, *shared, hash) == d.Inputs && (d.Acted || !isNewcomer(d)):
 			kept = append(kept, d)
 		case d.Acted:
 			r.leave(ctx, d, report)
@@ -130,7 +130,7 @@ func isNewcomer(d *rollout.Decision) bool {
 // asked, and where traffic would be lowered, the next cycle does it.
 func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.EnvironmentWorld,
 	moved []*rollout.Decision, report *Report) []*rollout.Decision {
-	var rows []*rollout.Known
+	var rows []*rollout.IndexEntry
 	for _, d := range moved {
 		rows = append(rows, tip.row(keyOf(d)))
 	}
@@ -178,7 +178,7 @@ func withObservation(s, seen rollout.Snapshot) rollout.Snapshot {
 	return s
 }
 
-func recordOf(k *rollout.Known) string {
+func recordOf(k *rollout.IndexEntry) string {
 	if k.Full != nil {
 		return k.Full.Record.Tree
 	}

@@ -18,21 +18,21 @@ func withRecords(was *reading, environment string, decisions []*rollout.Decision
 	if !ok {
 		return was
 	}
-	known, since := env.Known, slices.Clip(was.committed[environment])
+	entries, since := env.Entries, slices.Clip(was.committed[environment])
 	for _, d := range decisions {
-		if at, ok := rollout.KnownAt(known, d.Plan.Deployment); ok && d.Plan.Record != nil {
-			s := asRead(d.Snapshot) // what fills a brief one in has the record of before
-			if full := known[at].Full; full != nil {
+		if at, ok := rollout.EntryAt(entries, d.Plan.Deployment); ok && d.Plan.Record != nil {
+			s := asRead(d.Snapshot) // what loads a partial one has the record of before
+			if full := entries[at].Full; full != nil {
 				s = *full
 			}
 			s.Record.Routing = &v1alpha1.Routing{Spec: *d.Plan.Record}
-			since = append(since, &rollout.Known{Deployment: s.Deployment, Full: &s})
+			since = append(since, &rollout.IndexEntry{Deployment: s.Deployment, Full: &s})
 		}
 	}
 	out := *was
 	out.committed = maps.Clone(was.committed)
 	if out.committed == nil {
-		out.committed = map[string][]*rollout.Known{}
+		out.committed = map[string][]*rollout.IndexEntry{}
 	}
 	out.committed[environment] = since
 	return &out
@@ -41,10 +41,10 @@ func withRecords(was *reading, environment string, decisions []*rollout.Decision
 // withCommitted is an environment that was read last, with what was committed since.
 func (of *reading) withCommitted(env rollout.EnvironmentWorld) rollout.EnvironmentWorld {
 	if since := of.committed[env.Environment.Name]; len(since) > 0 {
-		env.Known = slices.Clone(env.Known)
+		env.Entries = slices.Clone(env.Entries)
 		for _, k := range since {
-			if at, ok := rollout.KnownAt(env.Known, k.Deployment); ok {
-				env.Known[at] = k
+			if at, ok := rollout.EntryAt(env.Entries, k.Deployment); ok {
+				env.Entries[at] = k
 			}
 		}
 	}

@@ -27,7 +27,7 @@ func (r *Reconciler) due(ctx context.Context, tip reading, report *Report) ([]*g
 		r.drain(env.Environment.Name, report, func(g *group) bool { return !g.raises && !g.lowersOnly() })
 	}
 	resting := make([][]*resync.Row, len(tip.World.Environments))
-	due := make([][]*rollout.Known, len(tip.World.Environments))
+	due := make([][]*rollout.IndexEntry, len(tip.World.Environments))
 	for i, env := range tip.World.Environments {
 		shared, hash := r.shared(env), resync.NewConnectionHash()
 		r.withdraw(ctx, tip, env, shared, hash)
@@ -52,7 +52,7 @@ func (r *Reconciler) due(ctx context.Context, tip reading, report *Report) ([]*g
 func (r *Reconciler) forgetGone(tip reading, report *Report) {
 	there := 0
 	for _, env := range tip.World.Environments {
-		there += len(env.Known)
+		there += len(env.Entries)
 	}
 	gone := func(key resync.Key) bool { return tip.row(key) == nil }
 	r.resync.Forget(gone, there)
@@ -76,12 +76,12 @@ func (r *Reconciler) forgetGone(tip reading, report *Report) {
 // split divides an environment's worker deployments. Some are due by Git or by their time, others rest until Temporal
 // or the cluster says that they moved. Those whose namespace has a group at work are neither.
 func (r *Reconciler) split(env rollout.EnvironmentWorld, shared *resync.Shared,
-	hash resync.ConnectionHash) (due []*rollout.Known, resting []*resync.Row) {
+	hash resync.ConnectionHash) (due []*rollout.IndexEntry, resting []*resync.Row) {
 	name, now := env.Environment.Name, r.Now()
 	walk := r.resync.Walk(name)
-	key := func(k *rollout.Known) resync.Key { return resync.Key{Env: name, Name: k.Deployment} }
-	failed := func(k *rollout.Known) bool { return len(r.failures) > 0 && r.failures[key(k)] != nil }
-	for _, k := range env.Known {
+	key := func(k *rollout.IndexEntry) resync.Key { return resync.Key{Env: name, Name: k.Deployment} }
+	failed := func(k *rollout.IndexEntry) bool { return len(r.failures) > 0 && r.failures[key(k)] != nil }
+	for _, k := range env.Entries {
 		switch {
 		case len(r.running.groups) > 0 && r.running.has(key(k)):
 			walk.Keep(k)
@@ -94,11 +94,11 @@ func (r *Reconciler) split(env rollout.EnvironmentWorld, shared *resync.Shared,
 
 // moved gives the resting worker deployments whose traffic or pods moved.
 func (r *Reconciler) moved(ctx context.Context, env rollout.EnvironmentWorld,
-	resting []*resync.Row) (moved []*rollout.Known) {
+	resting []*resync.Row) (moved []*rollout.IndexEntry) {
 	pods := r.looksAtPods(env)
 	for _, row := range resting {
 		if row.TrafficMoved() || pods && podsMoved(ctx, r.Cluster, row.Pods) {
-			moved = append(moved, row.Known())
+			moved = append(moved, row.Entry())
 		}
 	}
 	return moved
@@ -106,15 +106,16 @@ func (r *Reconciler) moved(ctx context.Context, env rollout.EnvironmentWorld,
 
 // firstDue gives the rows that this cycle decides, at most MaxDue. Those that waited longest come first, then those
 // that have a record, since they may have traffic to be lowered. A commit that may have to be proposed is not divided.
-func (r *Reconciler) firstDue(env rollout.EnvironmentWorld, rows []*rollout.Known, report *Report) []*rollout.Known {
+func (r *Reconciler) firstDue(env rollout.EnvironmentWorld, rows []*rollout.IndexEntry,
+	report *Report) []*rollout.IndexEntry {
 	most := cmp.Or(r.MaxDue, DefaultMaxDue)
 	if r.proposes(env.Environment) {
 		most = math.MaxInt
 	}
-	since := func(k *rollout.Known) time.Time {
+	since := func(k *rollout.IndexEntry) time.Time {
 		return r.resync.Waiting(resync.Key{Env: env.Environment.Name, Name: k.Deployment})
 	}
-	slices.SortFunc(rows, func(a, b *rollout.Known) int {
+	slices.SortFunc(rows, func(a, b *rollout.IndexEntry) int {
 		return cmp.Or(byTurn(since(a), since(b)), first(recorded(a), recorded(b)), a.Deployment.Compare(b.Deployment))
 	})
 	if len(rows) <= most {
@@ -145,13 +146,13 @@ func first(a, b bool) int {
 	return 1
 }
 
-func recorded(k *rollout.Known) bool {
+func recorded(k *rollout.IndexEntry) bool {
 	return k.Tree != "" || k.Full != nil && k.Full.Record.Tree != ""
 }
 
 // load reads what files say of worker deployments, and adds what else is known of them beside Temporal.
 func (r *Reconciler) load(ctx context.Context, tip reading, env rollout.EnvironmentWorld,
-	rows []*rollout.Known) ([]rollout.Snapshot, error) {
+	rows []*rollout.IndexEntry) ([]rollout.Snapshot, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
@@ -160,7 +161,7 @@ func (r *Reconciler) load(ctx context.Context, tip reading, env rollout.Environm
 		return nil, err
 	}
 	defer release()
-	snapshots, err := tip.load(ctx, tip.Brief(env.Environment.Name, rows))
+	snapshots, err := tip.load(ctx, tip.Snapshots(env.Environment.Name, rows))
 	for i := range snapshots {
 		snapshots[i].Failure = r.failures[resync.KeyOf(&snapshots[i])]
 	}

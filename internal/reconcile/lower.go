@@ -96,7 +96,7 @@ func (r *Reconciler) unchanged(ctx context.Context, decisions []*rollout.Decisio
 	var out []*rollout.Decision
 	for _, d := range decisions {
 		if row := tip.row(keyOf(d)); row == nil ||
-			resync.InputsOfKnown(row, resync.Shared{}, hash) != resync.InputsOf(&d.Snapshot, resync.Shared{}, hash) {
+			resync.InputsOfEntry(row, resync.Shared{}, hash) != resync.InputsOf(&d.Snapshot, resync.Shared{}, hash) {
 			r.Log.InfoContext(ctx, "the repository moved meanwhile: the plan is discarded", "deployment",
 				d.Plan.Deployment.String())
 			continue

@@ -19,22 +19,22 @@ func withManifests(ctx context.Context, of reading,
 	for _, d := range decisions {
 		if names := wanted(d); len(names) > 0 {
 			s := d.Snapshot
-			s.Wanted = names
+			s.LoadFiles = names
 			wanting = append(wanting, s)
 		}
 	}
 	if len(wanting) == 0 {
 		return decisions, nil, nil
 	}
-	filled, err := of.load(ctx, wanting)
+	loaded, err := of.load(ctx, wanting)
 	out = make([]*rollout.Decision, 0, len(decisions))
 	for _, d := range decisions {
 		if len(wanting) > 0 && wanting[0].Deployment == d.Snapshot.Deployment {
 			wanting = wanting[1:]
-			if len(filled) > 0 && filled[0].Deployment == d.Snapshot.Deployment {
+			if len(loaded) > 0 && loaded[0].Deployment == d.Snapshot.Deployment {
 				full := *d
-				full.Snapshot, filled = filled[0], filled[1:]
-				full.Snapshot.Wanted = nil
+				full.Snapshot, loaded = loaded[0], loaded[1:]
+				full.Snapshot.LoadFiles = nil
 				d = &full
 			} else if edits(d) {
 				dropped = append(dropped, d)

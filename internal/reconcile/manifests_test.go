@@ -36,7 +36,7 @@ func TestWithManifests(t *testing.T) {
 		return reading{load: func(_ context.Context, s []rollout.Snapshot) (out []rollout.Snapshot, err error) {
 			for _, s := range s {
 				name := s.Deployment.Name
-				if asked[name] = s.Wanted; slices.Contains(lost, name) {
+				if asked[name] = s.LoadFiles; slices.Contains(lost, name) {
 					err = errors.Join(err, errors.New(name+" is lost"))
 					continue
 				}
@@ -64,7 +64,7 @@ func TestWithManifests(t *testing.T) {
 	require.Equal(t, map[string][]string{"b": {"versions/v1/deployment.yaml"}, "c": {"versions/v2/deployment.yaml"},
 		"f": everything, "g": everything}, asked)
 	for _, d := range got {
-		require.Empty(t, d.Snapshot.Wanted)
+		require.Empty(t, d.Snapshot.LoadFiles)
 	}
 
 	got, dropped, err = withManifests(t.Context(), reads("b", "f"), decisions)

@@ -21,7 +21,7 @@ import (
 type Planner struct {
 	Source   Source
 	Observer Observer
-	// Surveyor reads the repository in brief; nil: Source reads all of it each time.
+	// Surveyor reads the repository as an index; nil: Source reads all of it each time.
 	Surveyor Surveyor
 	// History is nil where it is not known where specs come from.
 	History CommitHistory

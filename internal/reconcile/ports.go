@@ -24,11 +24,11 @@ type Prefetcher interface {
 
 // Surveyor says which worker deployments there are without reading all files.
 type Surveyor interface {
-	// Survey is Read, but that worker deployments may be known in brief only. fill completes snapshots of the survey,
-	// in their order, or reads the files that are Wanted of complete ones; with an error it leaves out those that it
-	// could not. It may be called while the Source is asked for another world.
+	// Survey is Read, but that it may give index entries alone of worker deployments. load completes snapshots of the
+	// survey, in their order, or reads the LoadFiles of complete ones; with an error it leaves out those that it could
+	// not. It may be called while the Source is asked for another world.
 	Survey(ctx context.Context) (survey rollout.Survey,
-		fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), err error)
+		load func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), err error)
 }
 
 // Observer reads Temporal. Failures are in the Observation.

@@ -8,7 +8,7 @@ import (
 // manyDecisions is how many worker deployments a cycle looks at that leaves much behind.
 const manyDecisions = 1000
 
-// firstCycles leave much behind too: the first one holds what it decoded until the next has read that in brief.
+// firstCycles leave much behind too: the first one holds what it decoded until the next has index entries of that.
 const firstCycles = 3
 
 // Rest is for the time between two cycles, after one that could read the repository. What is still on the server comes,

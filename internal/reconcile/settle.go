@@ -63,17 +63,17 @@ func said(facts map[string]rollout.Fact) string {
 	return string(b)
 }
 
-// Remember gives which worker deployments are settled, and on what. Those with which something went wrong are not among
-// them.
-func (r *Reconciler) Remember() any {
-	return r.resync.Remember(r.Now(), func(key resync.Key) bool { return r.failures[key] != nil })
+// CacheData gives which worker deployments are settled, and on what. Those with which something went wrong are not
+// among them.
+func (r *Reconciler) CacheData() any {
+	return r.resync.CacheData(r.Now(), func(key resync.Key) bool { return r.failures[key] != nil })
 }
 
-// Recall takes which worker deployments were settled in an earlier run.
-func (r *Reconciler) Recall(decode func(into any) error) error {
-	var known resync.Remembered
-	if err := decode(&known); err != nil {
+// LoadCacheData takes which worker deployments were settled in an earlier run.
+func (r *Reconciler) LoadCacheData(decode func(into any) error) error {
+	var cached resync.CacheData
+	if err := decode(&cached); err != nil {
 		return err
 	}
-	return r.resync.Recall(known, r.Now())
+	return r.resync.LoadCacheData(cached, r.Now())
 }

@@ -25,7 +25,7 @@ type reading struct {
 	// at is when it was read.
 	at time.Time
 	// committed are the worker deployments that the bot wrote since, as it wrote them, by environment.
-	committed map[string][]*rollout.Known
+	committed map[string][]*rollout.IndexEntry
 }
 
 // environment finds an environment by its name.
@@ -106,7 +106,7 @@ func (r *Reconciler) patiently(ctx context.Context, report *Report, wait func())
 	}
 }
 
-// tip reads the branch: all of it where each worker deployment is observed in every cycle, else in brief.
+// tip reads the branch: all of it where each worker deployment is observed in every cycle, else as an index.
 func (r *Reconciler) tip(ctx context.Context) (reading, error) {
 	release, err := r.repository.take(ctx)
 	if err != nil {
@@ -140,36 +140,36 @@ func Surveyed(world rollout.World) (survey rollout.Survey,
 	world.Environments = slices.Clone(world.Environments)
 	for i := range world.Environments {
 		env := &world.Environments[i]
-		env.Known = make([]*rollout.Known, len(env.Deployments))
+		env.Entries = make([]*rollout.IndexEntry, len(env.Deployments))
 		for k := range env.Deployments {
-			env.Known[k] = &rollout.Known{Deployment: env.Deployments[k].Deployment, Full: &env.Deployments[k]}
+			env.Entries[k] = &rollout.IndexEntry{Deployment: env.Deployments[k].Deployment, Full: &env.Deployments[k]}
 		}
 		if len(env.Deployments) > 0 {
 			env.Waivers = env.Deployments[0].Waivers
 		}
 	}
-	brief := func(_ string, known []*rollout.Known) []rollout.Snapshot {
-		out := make([]rollout.Snapshot, len(known))
-		for i, k := range known {
+	snapshots := func(_ string, entries []*rollout.IndexEntry) []rollout.Snapshot {
+		out := make([]rollout.Snapshot, len(entries))
+		for i, k := range entries {
 			out[i] = *k.Full
 		}
 		return out
 	}
-	return rollout.Survey{World: world, Brief: brief}, func(_ context.Context,
+	return rollout.Survey{World: world, Snapshots: snapshots}, func(_ context.Context,
 		s []rollout.Snapshot) ([]rollout.Snapshot, error) {
 		return s, nil
 	}
 }
 
 // row finds a worker deployment; nil: it is not there.
-func (of *reading) row(key resync.Key) *rollout.Known {
+func (of *reading) row(key resync.Key) *rollout.IndexEntry {
 	env, ok := of.environment(key.Env)
 	if !ok {
 		return nil
 	}
-	at, ok := rollout.KnownAt(env.Known, key.Name)
+	at, ok := rollout.EntryAt(env.Entries, key.Name)
 	if !ok {
 		return nil
 	}
-	return env.Known[at]
+	return env.Entries[at]
 }

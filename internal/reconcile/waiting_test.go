@@ -55,11 +55,11 @@ func (n *narrow) pass(t *testing.T, r *Reconciler, slots int, names ...string) [
 	t.Helper()
 	n.slots, n.read = slots, nil
 	env := newScene(t).world.Environments[0]
-	var rows []*rollout.Known
+	var rows []*rollout.IndexEntry
 	for _, name := range names {
 		s := env.Deployments[0]
 		s.Deployment.Name = name
-		rows = append(rows, &rollout.Known{Deployment: s.Deployment, Full: &s})
+		rows = append(rows, &rollout.IndexEntry{Deployment: s.Deployment, Full: &s})
 	}
 	g := &group{env: env}
 	for _, k := range r.firstDue(env, rows, &Report{}) {
@@ -133,7 +133,7 @@ func TestWhoIsGoneDoesNotWait(t *testing.T) {
 	}
 	require.Equal(t, "ab", waiting())
 	env := newScene(t).world.Environments[0]
-	env.Known = []*rollout.Known{{Deployment: rollout.Name{Namespace: "shop", Name: "b"}}}
+	env.Entries = []*rollout.IndexEntry{{Deployment: rollout.Name{Namespace: "shop", Name: "b"}}}
 	report := newReport()
 	r.forgetGone(reading{Survey: rollout.Survey{World: rollout.World{Environments: []rollout.EnvironmentWorld{env}}}}, &report)
 	require.Equal(t, "b", waiting())

@@ -22,7 +22,7 @@ func (r *Reconciler) withdraw(ctx context.Context, tip reading, env rollout.Envi
 		default:
 			for _, s := range g.snapshots {
 				if row := tip.row(resync.KeyOf(&s)); row == nil ||
-					resync.InputsOfKnown(row, *shared, hash) != g.inputs[s.Deployment] {
+					resync.InputsOfEntry(row, *shared, hash) != g.inputs[s.Deployment] {
 					g.withdraw(s.Deployment)
 				}
 			}
@@ -34,7 +34,7 @@ func (r *Reconciler) withdraw(ctx context.Context, tip reading, env rollout.Envi
 // committed, or cannot be read.
 func (r *Reconciler) overtaken(ctx context.Context, tip reading, env rollout.EnvironmentWorld,
 	decisions []*rollout.Decision, hash resync.ConnectionHash) []rollout.Name {
-	var rows []*rollout.Known
+	var rows []*rollout.IndexEntry
 	for _, d := range decisions {
 		if row := tip.row(keyOf(d)); row != nil {
 			rows = append(rows, row)
@@ -43,7 +43,7 @@ func (r *Reconciler) overtaken(ctx context.Context, tip reading, env rollout.Env
 	var loaded []rollout.Snapshot
 	release, err := r.repository.take(ctx)
 	if err == nil {
-		loaded, err = tip.load(ctx, tip.Brief(env.Environment.Name, rows))
+		loaded, err = tip.load(ctx, tip.Snapshots(env.Environment.Name, rows))
 		release()
 	}
 	if err != nil {

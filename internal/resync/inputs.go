@@ -9,8 +9,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// InputsOfKnown are the inputs of a worker deployment that may be known in brief only.
-func InputsOfKnown(k *rollout.Known, shared Shared, hash ConnectionHash) rollout.Inputs {
+// InputsOfEntry are the inputs of a worker deployment by its index entry.
+func InputsOfEntry(k *rollout.IndexEntry, shared Shared, hash ConnectionHash) rollout.Inputs {
 	if k.Full != nil {
 		return InputsOf(k.Full, shared, hash)
 	}

@@ -52,8 +52,8 @@ func TestListThatDoesNotComeHoldsNothingUp(t *testing.T) {
 func TestListOfABusyNamespaceIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table, hash, shared := Table{}, NewConnectionHash(), &Shared{}
-		k := &rollout.Known{Deployment: rollout.Name{Namespace: "shop", Name: "cart"}, Connection: &v1alpha1.Connection{}}
-		table.Settle(Key{"prod", k.Deployment}, Row{Inputs: InputsOfKnown(k, *shared, hash), TemporalNamespace: "hung"}, time.Now())
+		k := &rollout.IndexEntry{Deployment: rollout.Name{Namespace: "shop", Name: "cart"}, Connection: &v1alpha1.Connection{}}
+		table.Settle(Key{"prod", k.Deployment}, Row{Inputs: InputsOfEntry(k, *shared, hash), TemporalNamespace: "hung"}, time.Now())
 		ask := func(look func(*Walk)) time.Duration {
 			walk := table.Walk("prod")
 			look(walk)

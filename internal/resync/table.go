@@ -46,8 +46,8 @@ func KeyOf(s *rollout.Snapshot) Key { return Key{s.Environment.Name, s.Deploymen
 // Row is what a decision to do nothing was made on, and until when it holds. First come the fields that a walk over
 // rows at rest reads: in one line of the processor's cache, since most of a cycle without a change waits for them.
 type Row struct {
-	// known and shared are what the inputs were compared with last, and were the same as.
-	known  *rollout.Known
+	// entry and shared are what the inputs were compared with last, and were the same as.
+	entry  *rollout.IndexEntry
 	shared *Shared
 	list   *list
 	// with is the list in which its traffic had not moved.
@@ -76,8 +76,8 @@ type Pods struct {
 	Changes uint64
 }
 
-// Known is the worker deployment as the survey has it in which it was found at rest.
-func (r *Row) Known() *rollout.Known { return r.known }
+// Entry is the index entry with which the worker deployment was found at rest.
+func (r *Row) Entry() *rollout.IndexEntry { return r.entry }
 
 // TrafficMoved reports whether the list shows another routing, also one that was moved there and back: its mover may be
 // its owner now. A list that lacks the worker deployment, or that could not be read, proves nothing.
@@ -94,12 +94,12 @@ func (r *Row) TrafficMoved() bool {
 }
 
 // same reports whether a worker deployment is what the row was made on.
-func (r *Row) same(k *rollout.Known, shared *Shared, hash ConnectionHash) bool {
-	same := r.shared == shared && (r.known == k || r.known != nil && *r.known == *k)
-	if !same && r.Inputs != InputsOfKnown(k, *shared, hash) {
+func (r *Row) same(k *rollout.IndexEntry, shared *Shared, hash ConnectionHash) bool {
+	same := r.shared == shared && (r.entry == k || r.entry != nil && *r.entry == *k)
+	if !same && r.Inputs != InputsOfEntry(k, *shared, hash) {
 		return false
 	}
-	r.known, r.shared = k, shared
+	r.entry, r.shared = k, shared
 	return true
 }
 
@@ -129,7 +129,7 @@ func (w *Walk) End() []*Row {
 
 // Rests reports whether a worker deployment is at rest until Temporal or the cluster says that it moved. Else it is
 // due, by Git or by its time. The next AskLists asks for the list of its Temporal namespace.
-func (w *Walk) Rests(k *rollout.Known, shared *Shared, hash ConnectionHash, now time.Time) bool {
+func (w *Walk) Rests(k *rollout.IndexEntry, shared *Shared, hash ConnectionHash, now time.Time) bool {
 	r := w.row(k)
 	if r == nil || !r.same(k, shared, hash) || !now.Before(r.Until) {
 		return false
@@ -143,18 +143,18 @@ func (w *Walk) Rests(k *rollout.Known, shared *Shared, hash ConnectionHash, now 
 }
 
 // Keep has the next AskLists ask for the list that a worker deployment is in, though it is not looked at.
-func (w *Walk) Keep(k *rollout.Known) {
+func (w *Walk) Keep(k *rollout.IndexEntry) {
 	if r := w.row(k); r != nil && r.list != nil {
 		r.list.used = true
 	}
 }
 
-func (w *Walk) row(k *rollout.Known) *Row {
+func (w *Walk) row(k *rollout.IndexEntry) *Row {
 	for len(w.before) > 0 && w.before[0].gone {
 		w.before = w.before[1:]
 	}
 	var r *Row
-	if len(w.before) > 0 && (w.before[0].known == k || w.before[0].known.Deployment == k.Deployment) {
+	if len(w.before) > 0 && (w.before[0].entry == k || w.before[0].entry.Deployment == k.Deployment) {
 		r = w.before[0]
 	} else {
 		r = w.table.rows[Key{Env: w.env, Name: k.Deployment}]
@@ -165,7 +165,7 @@ func (w *Walk) row(k *rollout.Known) *Row {
 	return r
 }
 
-func connectionOf(k *rollout.Known) *v1alpha1.Connection {
+func connectionOf(k *rollout.IndexEntry) *v1alpha1.Connection {
 	if k.Full != nil {
 		return k.Full.Connection
 	}

@@ -36,15 +36,15 @@ func TestWalk(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var table Table
 		shared := table.Share("live", Shared{})
-		all := map[string]*rollout.Known{}
+		all := map[string]*rollout.IndexEntry{}
 		for range rapid.IntRange(1, 8).Draw(rt, "walks") {
 			for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), rapid.ID[string]).Draw(rt, "about") {
 				key := Key{Env: "live", Name: rollout.Name{Namespace: "shop", Name: name}}
-				k := &rollout.Known{Deployment: key.Name, Connection: conn, Tree: rapid.SampledFrom([]string{"1", "2"}).Draw(rt, "tree")}
+				k := &rollout.IndexEntry{Deployment: key.Name, Connection: conn, Tree: rapid.SampledFrom([]string{"1", "2"}).Draw(rt, "tree")}
 				switch rapid.SampledFrom([]string{"settle", "drop", "change", "same", "go"}).Draw(rt, name) {
 				case "settle":
 					all[name] = k
-					table.Settle(key, Row{Inputs: InputsOfKnown(k, *shared, hash)}, now)
+					table.Settle(key, Row{Inputs: InputsOfEntry(k, *shared, hash)}, now)
 				case "drop":
 					table.Drop(key)
 				case "change":
@@ -62,7 +62,7 @@ func TestWalk(t *testing.T) {
 			walk := table.Walk("live")
 			for _, name := range slices.Sorted(maps.Keys(all)) {
 				k := all[name]
-				if r := table.rows[Key{Env: "live", Name: k.Deployment}]; r != nil && r.Inputs == InputsOfKnown(k, *shared, hash) {
+				if r := table.rows[Key{Env: "live", Name: k.Deployment}]; r != nil && r.Inputs == InputsOfEntry(k, *shared, hash) {
 					want = append(want, name)
 				}
 				if walk.Rests(k, shared, hash, now) {
@@ -71,7 +71,7 @@ func TestWalk(t *testing.T) {
 			}
 			require.Equal(rt, want, got)
 			for i, r := range walk.End() {
-				require.Same(rt, all[got[i]], r.Known())
+				require.Same(rt, all[got[i]], r.Entry())
 			}
 		}
 	})

@@ -33,10 +33,10 @@ func (n Name) Compare(o Name) int {
 type Snapshot struct {
 	Now        time.Time `json:"now"`
 	Deployment Name      `json:"deployment"`
-	// Wanted are files of the record, by their paths below its folder, whose contents the survey is to fill in, too.
-	Wanted []string `json:"-"`
-	// Brief says that this is what a survey gives: Spec, LastConnection and what the record says are not filled in.
-	Brief       bool                 `json:"brief,omitempty"`
+	// LoadFiles are files of the record, by their paths below its folder, whose contents are to be loaded, too.
+	LoadFiles []string `json:"-"`
+	// Partial says that its files were not read: Spec, LastConnection and what the record says are missing.
+	Partial     bool                 `json:"partial,omitempty"`
 	Environment v1alpha1.Environment `json:"environment"`
 	// EnvironmentProblem says why the environment cannot be used as the branch has it. Then it is as it could be used
 	// last, and traffic only goes down.

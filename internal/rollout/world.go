@@ -76,9 +76,9 @@ type EnvironmentWorld struct {
 	Base string `json:"base,omitempty"`
 	// Deployments sorted by name: snapshots without an observation and without the time.
 	Deployments []Snapshot `json:"deployments"`
-	// Known are the worker deployments of a survey, sorted by name; Deployments is empty then. Those that are the same
-	// as in another survey may be the very same pointers: they are not to be changed.
-	Known []*Known `json:"-"`
+	// Entries are the index entries of a survey, sorted by name; Deployments is empty then. Those that are the same as
+	// in another survey may be the very same pointers: they are not to be changed.
+	Entries []*IndexEntry `json:"-"`
 	// PeopleMerge says that the bot's own configuration demands approval: no raise that is proposed is merged by
 	// itself, whatever the environment says.
 	PeopleMerge bool `json:"peopleMerge,omitempty"`
@@ -109,9 +109,9 @@ type EnvironmentWorld struct {
 	Unrecorded bool `json:"unrecorded,omitempty"`
 }
 
-// Known is a worker deployment as a survey has it: by which files it is there, without what they say. Two that are
-// equal are the same.
-type Known struct {
+// IndexEntry is a worker deployment as the index has it: by which files it is there, without what they say. Two that
+// are equal are the same.
+type IndexEntry struct {
 	Deployment Name
 	// SpecPath and SpecBlob are where its spec is, and the Git hash of that.
 	SpecPath, SpecBlob string
@@ -124,21 +124,20 @@ type Known struct {
 	Rivals string
 	// Released says that a person handed its routing back.
 	Released bool
-	// Full is all that its files say, where those had to be read; nothing else is filled in then.
+	// Full is all that its files say, where those had to be read; nothing else is set then.
 	Full *Snapshot
 }
 
-// KnownAt finds a worker deployment among those of a survey.
-func KnownAt(known []*Known, n Name) (int, bool) {
-	return slices.BinarySearchFunc(known, n, func(k *Known, n Name) int { return k.Deployment.Compare(n) })
+// EntryAt finds a worker deployment among the index entries of a survey.
+func EntryAt(entries []*IndexEntry, n Name) (int, bool) {
+	return slices.BinarySearchFunc(entries, n, func(k *IndexEntry, n Name) int { return k.Deployment.Compare(n) })
 }
 
 // Survey is a World that says which worker deployments there are, and what gives their snapshots.
 type Survey struct {
 	World World
-	// Brief gives snapshots of an environment's worker deployments, without what their files say where those were not
-	// read: Brief ones.
-	Brief func(environment string, known []*Known) []Snapshot
+	// Snapshots gives snapshots of an environment's worker deployments: Partial ones where their files were not read.
+	Snapshots func(environment string, entries []*IndexEntry) []Snapshot
 }
 
 // TextFile is a file by its path from the repository's root.

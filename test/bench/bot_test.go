@@ -19,8 +19,8 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/internal/compose"
+	"github.com/rampart-gitops/rampart/internal/diskcache"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
-	"github.com/rampart-gitops/rampart/internal/remember"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/webhook"
 	"github.com/rampart-gitops/rampart/policy"
@@ -66,7 +66,7 @@ type botProcess struct {
 	bot      *reconcile.Reconciler
 	repo     *gitops.Repository
 	config   botConfig
-	known    remember.File
+	cached   diskcache.File
 	// now goes on from when the fleet was settled.
 	now func() time.Time
 	// skipped is time that did not pass.
@@ -92,7 +92,7 @@ func (p *botProcess) serve(in io.Reader, out io.Writer) error {
 		var r botRequest
 		if err := requests.Decode(&r); err == io.EOF {
 			if p.repo != nil {
-				return errors.Join(p.known.Save(), p.repo.Close())
+				return errors.Join(p.cached.Save(), p.repo.Close())
 			}
 			return nil
 		} else if err != nil {
@@ -195,8 +195,8 @@ func (p *botProcess) open() error {
 			JudgeFor: func(rollout.EnvironmentWorld) reconcile.Judge { return p.engine }},
 		Committer: repo, Router: p.temporal, Versions: p.temporal, Lister: p.temporal, Prefetcher: repo,
 	}
-	p.known = remember.File{Path: filepath.Join(p.config.Cache, "remembered"), Key: "bench", Parts: []remember.Part{repo, p.bot}}
-	return p.known.Load()
+	p.cached = diskcache.File{Path: filepath.Join(p.config.Cache, "remembered"), Key: "bench", Parts: []diskcache.Part{repo, p.bot}}
+	return p.cached.Load()
 }
 
 // cycle has cycles until there is nothing more, or until one of them commits.

@@ -364,13 +364,13 @@ func (s *scale) restart() {
 	}
 }
 
-// cold is a bot without a mirror, that remembers what an earlier one knew.
+// cold is a bot without a mirror that has the cache of an earlier one.
 func (s *scale) cold() { s.withoutMirror(true) }
 
 // nothing is a bot that has nothing at all.
 func (s *scale) nothing() { s.withoutMirror(false) }
 
-func (s *scale) withoutMirror(remembered bool) {
+func (s *scale) withoutMirror(cached bool) {
 	clone := func(c change, write map[string]string) (pushed string, took cost) {
 		n := &native{tb: s, url: s.git.url}
 		n.prepare(write)
@@ -384,13 +384,13 @@ func (s *scale) withoutMirror(remembered bool) {
 		s.bot.Git("config", "uploadpack.allowFilter", strconv.FormatBool(filters))
 		what, server := "cold, nothing remembered", "no filter"
 		targets := []target{wallScaled(10*time.Second, nativeDepth1)}
-		if remembered {
+		if cached {
 			what, targets = "cold, remembered", []target{wallRatio(2)} // without a filter the whole snapshot comes, as it does for git
 		}
 		if filters {
 			server = "server filters"
 		}
-		if filters && remembered {
+		if filters && cached {
 			targets = []target{wallRatio(0.5), wallScaled(3*time.Second/2, nativeDepth1)}
 		}
 		what += ", " + server
@@ -399,8 +399,8 @@ func (s *scale) withoutMirror(remembered bool) {
 		defer func() { s.table.note("memory, "+what, megabytes(peak)+" peak") }()
 		for range s.rounds(5) {
 			cache := s.TempDir()
-			if remembered {
-				s.copyRemembered(cache)
+			if cached {
+				s.copyCache(cache)
 			}
 			b := s.start(cache)
 			row.add(s.both(1, func() botAnswer {
@@ -413,8 +413,8 @@ func (s *scale) withoutMirror(remembered bool) {
 	}
 }
 
-// copyRemembered copies the cache without the mirror.
-func (s *scale) copyRemembered(to string) {
+// copyCache copies the cache without the mirror.
+func (s *scale) copyCache(to string) {
 	s.Helper()
 	out, err := exec.Command("sh", "-c", `cd "$0" && for f in *; do test "$f" = mirror || cp -a "$f" "$1"/; done`, s.cache, to).CombinedOutput()
 	require.NoError(s, err, string(out))

@@ -159,7 +159,7 @@ const (
 
 type loop struct {
 	*cmdutil.App
-	bot      *rememberingBot
+	bot      *cachingBot
 	interval time.Duration
 	// bell wakes the loop before its interval: webhooks ring it, and groups that end late. hooked says that a webhook
 	// did.
@@ -273,7 +273,7 @@ func (l *loop) count(r reconcile.Report, err error, took time.Duration) {
 		for _, d := range env.Deployments {
 			names = append(names, d.Deployment)
 		}
-		for _, d := range env.Known {
+		for _, d := range env.Entries {
 			names = append(names, d.Deployment)
 		}
 	}

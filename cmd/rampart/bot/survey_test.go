@@ -17,15 +17,15 @@ import (
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/forge"
+	"github.com/rampart-gitops/rampart/internal/diskcache"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/pullrequest"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
-	"github.com/rampart-gitops/rampart/internal/remember"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
 )
 
-// A bot that remembers does at every moment what one does that reads and decides everything in every cycle. Whatever
+// A bot with a cache does at every moment what one does that reads and decides everything in every cycle. Whatever
 // people do to the repository, to proposals and to Temporal's routing, all branches and all calls to Temporal stay the
 // same, also over restarts.
 func TestSurveyLeavesNothingOut(t *testing.T) {
@@ -62,7 +62,7 @@ func worlds(t *testing.T, n string) {
 	t.Cleanup(func() { require.NoError(t, checks.Set(before)) })
 }
 
-// twins are a bot that remembers and one that does not. Each has a repository and a Temporal of its own, to which the
+// twins are a bot with a cache and one without. Each has a repository and a Temporal of its own, to which the
 // same happens.
 type twins struct {
 	policies    *cmdutil.Judges
@@ -79,7 +79,7 @@ type twin struct {
 	temporal *instant
 	repo     *gitops.Repository
 	bot      *reconcile.Reconciler
-	known    remember.File
+	cached   diskcache.File
 	answers  string
 }
 
@@ -124,7 +124,7 @@ func newTwins(t *testing.T, j *cmdutil.Judges) *twins {
 		b := &twin{git: gittest.NewBareRepo(t), cache: t.TempDir(), temporal: &instant{now: func() time.Time { return w.now }}}
 		w.bots[i] = b
 		b.git.Commit(gittest.Commit{Write: w.texts, When: w.now})
-		b.known = remember.File{Path: filepath.Join(b.cache, "known"), Key: "twin"}
+		b.cached = diskcache.File{Path: filepath.Join(b.cache, "cached"), Key: "twin"}
 		w.open(t, i, j)
 	}
 	return w
@@ -146,13 +146,13 @@ func (w *twins) open(t require.TestingT, i int, j *cmdutil.Judges) {
 	}
 	if i == 0 {
 		b.bot.Lister = b.temporal
-		b.known.Parts = []remember.Part{repo, b.bot}
-		require.NoError(t, b.known.Load())
+		b.cached.Parts = []diskcache.Part{repo, b.bot}
+		require.NoError(t, b.cached.Load())
 	}
 }
 
 func (w *twins) close(t require.TestingT) {
-	require.NoError(t, w.bots[0].known.Save())
+	require.NoError(t, w.bots[0].cached.Save())
 	for _, b := range w.bots {
 		require.NoError(t, b.repo.Close())
 	}

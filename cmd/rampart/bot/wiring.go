@@ -31,8 +31,8 @@ type botFlags struct {
 	metrics    *telemetry.Metrics
 }
 
-// rememberingBot is a Reconciler, and what keeps what it knows. close gives its mirror and its connections back.
-type rememberingBot struct {
+// cachingBot is a Reconciler, and what keeps what it knows. close gives its mirror and its connections back.
+type cachingBot struct {
 	*reconcile.Reconciler
 	proposals *pullrequest.Manager
 	keeper    *keeper
@@ -41,7 +41,7 @@ type rememberingBot struct {
 	close func() error
 }
 
-func newBot(a *cmdutil.App, f botFlags, judges *cmdutil.Judges) (*rememberingBot, error) {
+func newBot(a *cmdutil.App, f botFlags, judges *cmdutil.Judges) (*cachingBot, error) {
 	pool, err := a.OpenPool(f.temporal, cmdutil.PoolHooks{
 		Call: func(method string, code codes.Code, took time.Duration) {
 			f.metrics.Request(method, code.String(), took)
@@ -83,7 +83,7 @@ func newBot(a *cmdutil.App, f botFlags, judges *cmdutil.Judges) (*rememberingBot
 	if statuses.reader != nil {
 		bot.Statuses = statuses.reader
 	}
-	return &rememberingBot{bot, proposals, keeper, statuses.writer, func() error {
+	return &cachingBot{bot, proposals, keeper, statuses.writer, func() error {
 		statuses.close(most)
 		keeper.keep()
 		return with.close()

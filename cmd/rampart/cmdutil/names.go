@@ -85,7 +85,7 @@ func (a *App) ReadDeployment(ctx context.Context, from reconcile.Source, name st
 // NoDeployments reports whether the world has no worker deployment, though its environments could be read.
 func NoDeployments(world rollout.World) bool {
 	return len(world.Environments) > 0 && !slices.ContainsFunc(world.Environments,
-		func(e rollout.EnvironmentWorld) bool { return len(e.Deployments)+len(e.Known) > 0 })
+		func(e rollout.EnvironmentWorld) bool { return len(e.Deployments)+len(e.Entries) > 0 })
 }
 
 // SayNoSpecs says on standard error where no specs were found, and what a spec is.

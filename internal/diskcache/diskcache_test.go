@@ -1,4 +1,4 @@
-package remember
+package diskcache
 
 import (
 	"os"
@@ -10,12 +10,12 @@ import (
 
 type words struct{ Known map[string]int }
 
-func (w *words) Remember() any { return *w }
+func (w *words) CacheData() any { return *w }
 
-func (w *words) Recall(decode func(any) error) error { return decode(w) }
+func (w *words) LoadCacheData(decode func(any) error) error { return decode(w) }
 
 func TestFileIsReadOnlyWithItsKey(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "below", "remembered")
+	path := filepath.Join(t.TempDir(), "below", "cached")
 	file := func(key string, parts ...Part) File { return File{Path: path, Key: key, Parts: parts} }
 	one, two := &words{map[string]int{"one": 1}}, &words{map[string]int{"two": 2}}
 	var none words

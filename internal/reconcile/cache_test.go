@@ -13,18 +13,18 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// recalled is a Reconciler of the same scene that begins with what another one knew.
-func recalled(t *testing.T, from *Reconciler) *Reconciler {
+// fromCache is a Reconciler of the same scene that begins with what another one knew.
+func fromCache(t *testing.T, from *Reconciler) *Reconciler {
 	t.Helper()
 	var kept bytes.Buffer
-	require.NoError(t, gob.NewEncoder(&kept).Encode(from.Remember()))
+	require.NoError(t, gob.NewEncoder(&kept).Encode(from.CacheData()))
 	to := &Reconciler{Planner: from.Planner, Committer: from.Committer, Router: from.Router, Versions: from.Versions, Lister: from.Lister}
-	require.NoError(t, to.Recall(gob.NewDecoder(&kept).Decode))
+	require.NoError(t, to.LoadCacheData(gob.NewDecoder(&kept).Decode))
 	return to
 }
 
 // A bot that starts again leaves alone what was settled, until its time comes or anything about it changes.
-func TestRecalled(t *testing.T) {
+func TestCachedRows(t *testing.T) {
 	s := newScene(t)
 	r := s.reconciler()
 	s.once(r)
@@ -35,19 +35,19 @@ func TestRecalled(t *testing.T) {
 	s.once(r)
 	require.Empty(t, s.once(r).Decisions, "it is settled")
 
-	require.Empty(t, s.once(recalled(t, r)).Decisions)
+	require.Empty(t, s.once(fromCache(t, r)).Decisions)
 
-	changed := recalled(t, r)
+	changed := fromCache(t, r)
 	s.world.Environments[0].Deployments[0].Git.SpecBlob = "another"
 	require.Len(t, s.once(changed).Decisions, 1, "its spec changed meanwhile")
 	s.world.Environments[0].Deployments[0].Git.SpecBlob = ""
 
-	moved := recalled(t, r)
+	moved := fromCache(t, r)
 	name := s.world.Environments[0].Deployments[0].Deployment.String()
 	moved.Lister = listed{name: {Current: "somebody's"}}
 	require.Len(t, s.once(moved).Decisions, 1, "its routing moved meanwhile")
 
-	due := recalled(t, r)
+	due := fromCache(t, r)
 	s.now = w.until
 	s.ready()
 	require.Len(t, s.once(due).Decisions, 1, "what it waited for is over")

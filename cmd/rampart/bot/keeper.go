@@ -13,8 +13,8 @@ import (
 
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/internal/diskcache"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
-	"github.com/rampart-gitops/rampart/internal/remember"
 )
 
 // keepEvery is how often what the bot knows is kept while it runs: what a crash loses of it is work.
@@ -23,7 +23,7 @@ const keepEvery = time.Minute
 // keeper keeps on disk what only saves the next run work. What goes wrong with it is logged, and stops nothing.
 type keeper struct {
 	*cmdutil.App
-	file remember.File
+	file diskcache.File
 	last time.Time
 }
 
@@ -35,11 +35,11 @@ func newKeeper(a *cmdutil.App, f botFlags, repo *gitops.Repository, bot *reconci
 		return nil, err
 	}
 	sum := sha256.Sum256([]byte(f.repository.URL + "\x00" + f.repository.Branch + "\x00" + a.Env))
-	parts := []remember.Part{repo, bot}
+	parts := []diskcache.Part{repo, bot}
 	if f.once {
 		parts = parts[:1]
 	}
-	k := &keeper{App: a, last: a.Now(), file: remember.File{Path: filepath.Join(dir, "remembered",
+	k := &keeper{App: a, last: a.Now(), file: diskcache.File{Path: filepath.Join(dir, "remembered",
 		hex.EncodeToString(sum[:8])),
 		Key: thisProgram() + " " + f.settings, Parts: parts}}
 	if err := k.file.Load(); err != nil {

@@ -16,30 +16,30 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// briefs say that a Reader keeps files and records that were decoded once in brief, with the folders that they are in.
-// That is enough to say which worker deployments there are and whether anything about them moved, without what they
-// say. Nothing in a brief depends on any other file, or on how the bot is configured.
-type briefs struct {
-	// specs and records are what an earlier run knew, by path and hash, until it is come by in the first read.
-	specs   map[fileKey]specBrief
-	records map[fileKey]recordBrief
+// fileIndex has a Reader keep an entry of each file and record that was decoded once, with the folders that they are
+// in. That is enough to say which worker deployments there are and whether anything about them moved, without what they
+// say. Nothing in an entry depends on any other file, or on how the bot is configured.
+type fileIndex struct {
+	// specs and records are the entries of an earlier run, by path and hash, until the first read comes by them.
+	specs   map[fileKey]specEntry
+	records map[fileKey]recordEntry
 	// full is how many worker deployments the last read decoded that the next one need not.
 	full int
 }
 
-// specBrief is a file that holds one worker deployment and nothing that is to be said about it, or no objects at all.
-type specBrief struct {
+// specEntry is a file that holds one worker deployment and nothing that is to be said about it, or no objects at all.
+type specEntry struct {
 	Name, Namespace   string // "" and "": no objects
 	TemporalNamespace string
 	Connection        v1alpha1.ConnectionRef
 	Line              int
 }
 
-// noObjects is the brief of all files that hold none: there may be many.
-var noObjects = new(specBrief)
+// noObjects is the entry of all files that hold none: there may be many.
+var noObjects = new(specEntry)
 
-// recordBrief is a record that can be read and has neither a retirement nor a proposal.
-type recordBrief struct {
+// recordEntry is a record that can be read and has neither a retirement nor a proposal.
+type recordEntry struct {
 	Deployments []string // names of its Kubernetes Deployments
 	InProgress  *rollout.InProgress
 	// Connection that it names, the file that it was in, and the address that it led to; "" for none.
@@ -55,29 +55,29 @@ type recordBrief struct {
 	Entries int
 }
 
-// spec is what is known of a file; nil: nothing.
-func (b *briefs) spec(f *found) *specBrief {
-	if b == nil || f.brief != nil || f.hash == "" || b.specs == nil {
-		return f.brief
+// spec is the entry of a file; nil: there is none yet.
+func (b *fileIndex) spec(f *found) *specEntry {
+	if b == nil || f.entry != nil || f.hash == "" || b.specs == nil {
+		return f.entry
 	}
-	if known, ok := b.specs[f.key()]; ok {
-		f.brief = &known
+	if entry, ok := b.specs[f.key()]; ok {
+		f.entry = &entry
 	}
-	return f.brief
+	return f.entry
 }
 
-// nameOf is the name of the worker deployment that a brief is of.
-func (e *environment) nameOf(b *specBrief) rollout.Name {
+// nameOf is the name of the worker deployment that an entry is of.
+func (e *environment) nameOf(b *specEntry) rollout.Name {
 	return rollout.Name{Namespace: cmp.Or(b.Namespace, e.world.Environment.Namespace), Name: b.Name}
 }
 
-// noteSpec notes what a file holds, if that can be said in brief, and says so.
-func (b *briefs) noteSpec(f *found, d decoded) (noted bool) {
+// noteSpec makes the entry of a file, if its objects fit into one, and reports whether they do.
+func (b *fileIndex) noteSpec(f *found, d decoded) (noted bool) {
 	if b == nil || f.hash == "" || len(d.problems) > 0 || len(d.documents) > 1 {
 		return false
 	}
 	if len(d.documents) == 0 {
-		f.brief = noObjects
+		f.entry = noObjects
 		return true
 	}
 	doc := &d.documents[0]
@@ -86,42 +86,42 @@ func (b *briefs) noteSpec(f *found, d decoded) (noted bool) {
 		return false
 	}
 	options := spec.Spec.WorkerOptions
-	f.brief = &specBrief{Name: strings.Clone(doc.Name), Namespace: strings.Clone(doc.Namespace),
+	f.entry = &specEntry{Name: strings.Clone(doc.Name), Namespace: strings.Clone(doc.Namespace),
 		TemporalNamespace: options.TemporalNamespace, Connection: options.ConnectionRef,
 		Line: doc.Line} // the header is a part of the file
 	return true
 }
 
-// record is what an earlier run knew of a record that was not looked at yet; nil: nothing.
-func (b *briefs) record(in *recordIn) *recordBrief {
+// record is the entry that an earlier run had of a record that was not looked at yet; nil: none.
+func (b *fileIndex) record(in *recordIn) *recordEntry {
 	if b == nil || in.at != nil || in.hash == "" || b.records == nil {
 		return nil
 	}
-	if known, ok := b.records[fileKey{in.dir, in.hash}]; ok {
-		return &known
+	if entry, ok := b.records[fileKey{in.dir, in.hash}]; ok {
+		return &entry
 	}
 	return nil
 }
 
-// notes says whether a record can be known in brief. One with a retirement cannot: its spec is in its status. Nor can
-// one with a proposal: the code that keeps the proposals needs all of it.
-func (b *briefs) notes(r *rollout.Record) bool {
+// notes reports whether an entry is enough of a record. For one with a retirement it is not: its spec is in its
+// status. Nor is it for one with a proposal: the code that keeps the proposals needs all of it.
+func (b *fileIndex) notes(r *rollout.Record) bool {
 	return b != nil && r.Routing != nil && r.RoutingProblem == nil && r.Routing.Spec.Retire == nil &&
 		r.Routing.Spec.Proposal == nil && len(rollout.ReviewedProposals(&r.Routing.Spec)) == 0
 }
 
-// recordAt is a record, or what is known of it.
+// recordAt is a record, or its entry.
 type recordAt struct {
 	rollout.Record
 	of   rollout.Name
-	says recordBrief
-	// brief: nothing else is known of it. noted: the next survey knows it in brief.
-	brief, noted bool
+	says recordEntry
+	// partial: only its entry is there. noted: the next survey has only its entry.
+	partial, noted bool
 }
 
-// briefOf is what a record says in brief, but for its entries.
-func briefOf(r *rollout.Record, of rollout.Name) recordBrief {
-	var out recordBrief
+// recordEntryOf is the entry of a record, but for the number of its files and folders.
+func recordEntryOf(r *rollout.Record, of rollout.Name) recordEntry {
+	var out recordEntry
 	if p, ok := r.InProgress(of); ok {
 		out.InProgress = &p
 	}
@@ -142,18 +142,18 @@ func briefOf(r *rollout.Record, of rollout.Name) recordBrief {
 	return out
 }
 
-// survey says what is known of worker deployments, and reads all about those where that is not enough.
+// survey gives the index entries of worker deployments, and reads all about those where an entry is not enough.
 func (e *environment) survey(all []deploymentAt) error {
-	out := make([]*rollout.Known, len(all))
-	cores.Each(len(all), func(i int) { out[i] = e.inBrief(&all[i]) })
+	out := make([]*rollout.IndexEntry, len(all))
+	cores.Each(len(all), func(i int) { out[i] = e.indexEntry(&all[i]) })
 	var full []int
-	for i, known := range out {
-		if known != nil {
+	for i, entry := range out {
+		if entry != nil {
 			continue
 		}
 		full = append(full, i)
-		if e.soonInBrief(&all[i]) {
-			e.briefs.full++
+		if e.soonIndexed(&all[i]) {
+			e.index.full++
 		}
 	}
 	if err := e.bringFor(all, full); err != nil {
@@ -175,62 +175,62 @@ func (e *environment) survey(all []deploymentAt) error {
 		if err != nil {
 			return err
 		}
-		out[i] = &rollout.Known{Deployment: all[i].name, Full: &s}
+		out[i] = &rollout.IndexEntry{Deployment: all[i].name, Full: &s}
 	}
-	e.world.Known = out
+	e.world.Entries = out
 	return nil
 }
 
-// inBrief says what is known of a worker deployment; nil: that is not enough. What a template says depends on the
+// indexEntry gives the index entry of a worker deployment; nil: it is not enough. What a template says depends on the
 // record.
-func (e *environment) inBrief(d *deploymentAt) *rollout.Known {
-	if !e.plain(d) || !d.record.brief || d.specs[0].brief == nil {
+func (e *environment) indexEntry(d *deploymentAt) *rollout.IndexEntry {
+	if !e.plain(d) || !d.record.partial || d.specs[0].entry == nil {
 		return nil
 	}
 	at, r := d.specs[0], d.record
 	if r.says.SpecPath != at.file.path && e.stays(r.says.SpecPath) {
 		return nil
 	}
-	if _, refused := e.refused[connectionKey(at.brief.Connection, d.name.Namespace)]; refused {
+	if _, refused := e.refused[connectionKey(at.entry.Connection, d.name.Namespace)]; refused {
 		return nil // what is wrong with it has to be said
 	}
-	known := &rollout.Known{Deployment: d.name, SpecPath: at.file.path, SpecBlob: at.file.hash, Dir: r.Dir,
+	entry := &rollout.IndexEntry{Deployment: d.name, SpecPath: at.file.path, SpecBlob: at.file.hash, Dir: r.Dir,
 		Tree: r.Tree, Released: r.says.Released}
 	var ok bool
-	known.Connection, known.ConnectionPath, ok = e.connectionInBrief(at.brief.Connection, d.name.Namespace, &r.says)
-	if last := r.says.Connection; ok && last != at.brief.Connection {
-		known.LastConnection, _, ok = e.connectionInBrief(last, d.name.Namespace, &r.says)
+	entry.Connection, entry.ConnectionPath, ok = e.entryConnection(at.entry.Connection, d.name.Namespace, &r.says)
+	if last := r.says.Connection; ok && last != at.entry.Connection {
+		entry.LastConnection, _, ok = e.entryConnection(last, d.name.Namespace, &r.says)
 	}
 	if !ok {
 		return nil
 	}
-	return known
+	return entry
 }
 
-// plain reports whether a worker deployment has one spec, a record and no templates, as can be said in brief.
+// plain reports whether a worker deployment has one spec, a record and no templates, as an index entry can say.
 func (e *environment) plain(d *deploymentAt) bool {
 	return len(d.specs) == 1 && d.record != nil && !e.resources.concern(d.name)
 }
 
-// soonInBrief reports whether the next survey knows in brief a worker deployment that this one does not.
-func (e *environment) soonInBrief(d *deploymentAt) bool {
+// soonIndexed reports whether an index entry is enough for the next survey, though it was not for this one.
+func (e *environment) soonIndexed(d *deploymentAt) bool {
 	if !e.plain(d) {
 		return false
 	}
 	at, r := d.specs[0], d.record
-	return (r.noted || at.noted) && (r.brief || r.noted) && (at.brief != nil || at.noted)
+	return (r.noted || at.noted) && (r.partial || r.noted) && (at.entry != nil || at.noted)
 }
 
-// brief gives the snapshot of what is known.
-func (e *environment) brief(known *rollout.Known) rollout.Snapshot {
-	if known.Full != nil {
-		return *known.Full
+// snapshotOf gives the snapshot of an index entry: a partial one, unless its files were read.
+func (e *environment) snapshotOf(entry *rollout.IndexEntry) rollout.Snapshot {
+	if entry.Full != nil {
+		return *entry.Full
 	}
-	s := e.snapshot(known.Deployment)
-	s.Brief, s.SpecPath, s.Git.SpecBlob, s.Connection, s.LastConnection = true, known.SpecPath, known.SpecBlob,
-		known.Connection, known.LastConnection
-	s.ConnectionPath = known.ConnectionPath
-	s.Record.Dir, s.Record.Tree = known.Dir, known.Tree
+	s := e.snapshot(entry.Deployment)
+	s.Partial, s.SpecPath, s.Git.SpecBlob, s.Connection, s.LastConnection = true, entry.SpecPath, entry.SpecBlob,
+		entry.Connection, entry.LastConnection
+	s.ConnectionPath = entry.ConnectionPath
+	s.Record.Dir, s.Record.Tree = entry.Dir, entry.Tree
 	e.standsOn(&s)
 	return s
 }
@@ -240,12 +240,12 @@ func (r *resourceTemplates) concern(n rollout.Name) bool {
 	return r.missed != nil || len(r.of[n]) > 0 || len(r.broken[n.Namespace]) > 0 || len(r.broken[""]) > 0
 }
 
-// complete fills in a snapshot by all that its files say.
+// complete loads a snapshot: all that its files say.
 func (e *environment) complete(s *rollout.Snapshot, d deploymentAt) error {
 	if err := e.open(&d); err != nil {
 		return err
 	}
-	s.Brief, s.Record = false, d.record.Record
+	s.Partial, s.Record = false, d.record.Record
 	e.chooseSpec(s, d.specs)
 	e.lastSpec(s)
 	e.lastConnection(s, d.record)
@@ -254,9 +254,9 @@ func (e *environment) complete(s *rollout.Snapshot, d deploymentAt) error {
 	return nil
 }
 
-// open reads what of a worker deployment is known in brief only.
+// open reads the files of a worker deployment of which there are only entries.
 func (e *environment) open(d *deploymentAt) error {
-	if d.record != nil && d.record.brief {
+	if d.record != nil && d.record.partial {
 		full, err := e.readRecord(recordIn{of: d.name, dir: d.record.Dir, hash: d.record.Tree}, tree.NewBudget())
 		if err != nil {
 			return err
@@ -274,9 +274,9 @@ func (e *environment) open(d *deploymentAt) error {
 	return nil
 }
 
-// expanded is a spec with what its file says, where only a brief of it is known.
+// expanded is a spec with what its file says, where only its entry is there.
 func (e *environment) expanded(s *specAt) (*specAt, error) {
-	if s.brief == nil || s.spec != nil {
+	if s.entry == nil || s.spec != nil {
 		return s, nil
 	}
 	d, err := e.decodeAnew(e.tree, s.file)
@@ -295,37 +295,37 @@ func (e *environment) expanded(s *specAt) (*specAt, error) {
 // Surveyed are the environments of one survey, by name. Nothing changes them any more.
 type Surveyed map[string]*environment
 
-// Brief gives the snapshots of worker deployments of an environment.
-func (v Surveyed) Brief(environment string, known []*rollout.Known) []rollout.Snapshot {
-	out := make([]rollout.Snapshot, 0, len(known))
+// Snapshots gives the snapshots of worker deployments of an environment, partial where their files were not read.
+func (v Surveyed) Snapshots(environment string, entries []*rollout.IndexEntry) []rollout.Snapshot {
+	out := make([]rollout.Snapshot, 0, len(entries))
 	if e := v[environment]; e != nil {
-		for _, k := range known {
-			out = append(out, e.brief(k))
+		for _, k := range entries {
+			out = append(out, e.snapshotOf(k))
 		}
 	}
 	return out
 }
 
-// Fill gives snapshots of the survey with what their files say, in their order; those that are complete get what is
-// Wanted of them. With an error those that could not be filled in are left out.
-func (v Surveyed) Fill(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.Snapshot, error) {
+// Load gives snapshots of the survey with what their files say, in their order; those that are complete get their
+// LoadFiles. With an error those that could not be loaded are left out.
+func (v Surveyed) Load(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.Snapshot, error) {
 	errs := make([]error, len(snapshots))
 	unbrought := v.bring(ctx, snapshots)
 	if unbrought != nil {
-		// what is here is filled in; the server is not asked again for each of the others
+		// what is here is loaded; the server is not asked again for each of the others
 		given, giveUp := context.WithCancel(ctx)
 		giveUp()
 		ctx = given
 	}
-	filled := make([]*rollout.Snapshot, len(snapshots))
+	loaded := make([]*rollout.Snapshot, len(snapshots))
 	cores.Each(len(snapshots), func(i int) {
-		filled[i] = &snapshots[i]
-		if e := v[snapshots[i].Environment.Name]; (snapshots[i].Brief || len(snapshots[i].Wanted) > 0) && e != nil {
-			filled[i], errs[i] = e.filled(ctx, snapshots[i])
+		loaded[i] = &snapshots[i]
+		if e := v[snapshots[i].Environment.Name]; (snapshots[i].Partial || len(snapshots[i].LoadFiles) > 0) && e != nil {
+			loaded[i], errs[i] = e.loaded(ctx, snapshots[i])
 		}
 	})
 	out := make([]rollout.Snapshot, 0, len(snapshots))
-	for i, s := range filled {
+	for i, s := range loaded {
 		if errs[i] == nil {
 			out = append(out, *s)
 		}
@@ -336,23 +336,23 @@ func (v Surveyed) Fill(ctx context.Context, snapshots []rollout.Snapshot) ([]rol
 	return out, errors.Join(errs...)
 }
 
-// filled gives a snapshot with all that its files say. What there is to be said of it the survey said, and what is
+// loaded gives a snapshot with all that its files say. What there is to be said of it the survey said, and what is
 // decoded is the caller's alone.
-func (e *environment) filled(ctx context.Context, s rollout.Snapshot) (*rollout.Snapshot, error) {
+func (e *environment) loaded(ctx context.Context, s rollout.Snapshot) (*rollout.Snapshot, error) {
 	own := e.within(ctx)
-	if !s.Brief {
-		return &s, own.wanted(&s)
+	if !s.Partial {
+		return &s, own.loadFiles(&s)
 	}
 	d := deploymentAt{name: s.Deployment, specs: e.specsOf(s.Deployment),
-		record: &recordAt{Record: s.Record, of: s.Deployment, brief: true}}
+		record: &recordAt{Record: s.Record, of: s.Deployment, partial: true}}
 	err := own.complete(&s, d)
 	return &s, err
 }
 
-// wanted fills in the contents that are wanted. One that can never be read is not.
-func (e *environment) wanted(s *rollout.Snapshot) error {
+// loadFiles loads the contents of a snapshot's LoadFiles. It leaves out those that can never be read.
+func (e *environment) loadFiles(s *rollout.Snapshot) error {
 	s.Record.Files = maps.Clone(s.Record.Files) // others have them, too
-	for _, name := range s.Wanted {
+	for _, name := range s.LoadFiles {
 		f, file := s.Record.Files[name], path.Join(s.Record.Dir, name)
 		data, err := e.out.Read(file, f.Hash)
 		if _, never := Unreadable(file, err); err != nil && !never {
@@ -360,6 +360,6 @@ func (e *environment) wanted(s *rollout.Snapshot) error {
 		}
 		s.Record.Files[name] = rollout.File{Hash: f.Hash, Data: string(data)}
 	}
-	s.Wanted = nil
+	s.LoadFiles = nil
 	return nil
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
-// Remember is the last usable configuration for the next run, "" if it is not known.
-func (l *LastUsable) Remember() string {
+// CacheData is the last usable configuration for the next run, "" if it is not known.
+func (l *LastUsable) CacheData() string {
 	if l.environments == nil {
 		return ""
 	}
@@ -18,8 +18,8 @@ func (l *LastUsable) Remember() string {
 	return string(text)
 }
 
-// Recall takes what an earlier run remembered.
-func (l *LastUsable) Recall(text string) error {
+// LoadCacheData takes the CacheData of an earlier run.
+func (l *LastUsable) LoadCacheData(text string) error {
 	if text == "" {
 		return nil
 	}

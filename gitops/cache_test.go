@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/internal/diskcache"
 	"github.com/rampart-gitops/rampart/internal/gittest"
-	"github.com/rampart-gitops/rampart/internal/remember"
 )
 
 // Each process begins with what the one before knew of files, without a mirror, on a server that leaves out blobs.
@@ -37,7 +37,7 @@ spec:
 	files["apps/other/README"], files["apps/w02/prod/second.yaml"] = "none of ours", specYAML("shop", "second", "i:1")
 	r.Commit(gittest.Commit{Write: files})
 	served := filters(t, r)
-	kept := remember.File{Path: filepath.Join(t.TempDir(), "known"), Key: "v"}
+	kept := diskcache.File{Path: filepath.Join(t.TempDir(), "cached"), Key: "v"}
 
 	w, deploy := "apps/w01/prod/", "clusters/a/deploy/shop/"
 	for _, step := range []struct {
@@ -67,14 +67,14 @@ spec:
 			}
 			packs := served.packs.Load()
 			repo := served.open(t)
-			kept.Parts = []remember.Part{repo}
+			kept.Parts = []diskcache.Part{repo}
 			require.NoError(t, kept.Load())
-			all, fill := surveyOf(t, repo)
+			all, load := surveyOf(t, repo)
 			require.LessOrEqual(t, served.packs.Load()-packs, int64(6), "one for all that moved of a kind")
-			filled, err := fill(t.Context(), all)
+			loaded, err := load(t.Context(), all)
 			require.NoError(t, err)
 			want := read(t, open(t, r))
-			require.Empty(t, cmp.Diff(withoutManifests(want.Environments[0].Deployments), filled))
+			require.Empty(t, cmp.Diff(withoutManifests(want.Environments[0].Deployments), loaded))
 			require.Equal(t, want.Problems, repo.survey.last.Problems)
 			require.NoError(t, kept.Save())
 		})
