@@ -254,7 +254,7 @@ func (e *environment) complete(s *rollout.Snapshot, d deploymentAt) error {
 	return nil
 }
 
-// open reads the files of a worker deployment of which there are only entries.
+// open reads those files of a worker deployment that the index has only entries of.
 func (e *environment) open(d *deploymentAt) error {
 	if d.record != nil && d.record.partial {
 		full, err := e.readRecord(recordIn{of: d.name, dir: d.record.Dir, hash: d.record.Tree}, tree.NewBudget())
@@ -319,9 +319,10 @@ func (v Surveyed) Load(ctx context.Context, snapshots []rollout.Snapshot) ([]rol
 	}
 	loaded := make([]*rollout.Snapshot, len(snapshots))
 	cores.Each(len(snapshots), func(i int) {
-		loaded[i] = &snapshots[i]
-		if e := v[snapshots[i].Environment.Name]; (snapshots[i].Partial || len(snapshots[i].LoadFiles) > 0) && e != nil {
-			loaded[i], errs[i] = e.loaded(ctx, snapshots[i])
+		s := &snapshots[i]
+		loaded[i] = s
+		if e := v[s.Environment.Name]; (s.Partial || len(s.LoadFiles) > 0) && e != nil {
+			loaded[i], errs[i] = e.loaded(ctx, *s)
 		}
 	})
 	out := make([]rollout.Snapshot, 0, len(snapshots))

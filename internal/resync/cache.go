@@ -34,7 +34,8 @@ func (t *Table) CacheData(now time.Time, leaveOut func(Key) bool) CacheData {
 
 // LoadCacheData takes the rows of an earlier run. Each worker deployment is described again when it would have been;
 // those whose time came meanwhile one after the other, within the time that any may be left alone, the ones that wait
-// longest first. What shows in a list, in Git or by its time is seen in the first cycle. With an error nothing is taken.
+// longest first. What shows in a list, in Git or by its time is seen in the first cycle. With an error nothing is
+// taken.
 func (t *Table) LoadCacheData(cached CacheData, now time.Time) error {
 	all := make(map[Key]*Row, len(cached.Settled))
 	slices.SortFunc(cached.Settled, func(a, b cachedRow) int { return a.Until.Compare(b.Until) })
