@@ -77,8 +77,9 @@ const (
 // is given, and with minSamples all in which a version with traffic may get more.
 func (b *rulebook) lookAtCounts(data map[string]any) {
 	phases := configuredAt(data, "rollout", "canary", "phases")
-	if value := parse.ValueAt(data, []string{"rampart", "config", "rollout", "canary", "phases"}); value != nil && phases == nil {
-		for _, phase := range rollout.CanaryPhases() { // it is no list, and may have any
+	given := parse.ValueAt(data, []string{"rampart", "config", "rollout", "canary", "phases"})
+	if given != nil && phases == nil {
+		for _, phase := range rollout.CanaryPhases() { // without a list it may have any
 			phases = append(phases, phase)
 		}
 	}

@@ -339,8 +339,8 @@ func (p *Planner) urgent(judge Judge, d *rollout.Decision) bool {
 	})
 }
 
-// withoutHurriedRaises decides again what would raise traffic, or move workflows, though not all was asked about it: as
-// if nothing could be read, and with nothing to say about that. It has its turn first in the next cycle.
+// withoutHurriedRaises decides again what would raise traffic, or move workflows, though not all was asked about it. It
+// is decided as if nothing could be read, without a word of that, and has its turn first in the next cycle.
 func (p *Planner) withoutHurriedRaises(ctx context.Context, g *group,
 	decisions []*rollout.Decision) []*rollout.Decision {
 	out := slices.Clone(decisions)

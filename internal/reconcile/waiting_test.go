@@ -171,8 +171,8 @@ func (a answers) Observe(context.Context, v1alpha1.Connection, rollout.Ask) roll
 	return rollout.Observation(a)
 }
 
-// A look that there was not enough time or budget for raises nothing, and says nothing about that. The worker deployment
-// is looked at again at once.
+// A look that there was not enough time or budget for raises nothing, and says nothing about that. The worker
+// deployment is looked at again at once.
 func TestNothingIsRaisedOnWhatWasCutShort(t *testing.T) {
 	s := newScene(t)
 	r := s.reconciler()
