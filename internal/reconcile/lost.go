@@ -54,7 +54,9 @@ func (p *Planner) withLost(ctx context.Context, g *group, seen []rollout.Snapsho
 	again = p.observe(ctx, g, again)
 	out := slices.Clone(seen)
 	for k, i := range of {
-		out[i] = again[k]
+		if !again[k].Observation.CutShort { // else the first look showed more: they come back in the next cycle
+			out[i] = again[k]
+		}
 	}
 	return out
 }

@@ -67,3 +67,27 @@ func TestLostVersionsComeBack(t *testing.T) {
 		})
 	}
 }
+
+// Where there is no time for the second look, what the first one showed counts. They come back in the next cycle.
+func TestLostVersionsWaitForALookThatIsNotCutShort(t *testing.T) {
+	name := rollout.Name{Namespace: "shop", Name: "checkout"}
+	for _, cut := range []bool{false, true} {
+		a := &archive{scene: newScene(t), has: map[rollout.Name][]v1alpha1.RecordedVersion{name: {{BuildID: "v0", BuildIDFrom: v1alpha1.BuildIDTemplate,
+			TemplateHash: "aa", ConnectionHash: "bb", Deployment: "checkout-v0", Guard: v1alpha1.GuardOn}}}}
+		a.obs = rollout.Observation{Exists: rollout.Yes, Versions: []rollout.VersionObservation{{BuildID: "v0", Drainage: rollout.Draining}}}
+		r := a.reconciler()
+		r.Records = a
+		r.Observer = observing(func(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
+			o := a.Observe(ctx, conn, ask)
+			o.CutShort = cut && len(a.asks) > 0
+			return o
+		})
+		env := a.world.Environments[0]
+		g := &group{env: env}
+		seen := r.withLost(t.Context(), g, r.observe(t.Context(), g, env.Deployments))
+		require.Len(t, a.asks, 1)
+		require.False(t, seen[0].Observation.CutShort)
+		require.Equal(t, cut, len(seen[0].Lost) == 0)
+		require.Equal(t, cut, g.waiting[name])
+	}
+}
