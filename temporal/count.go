@@ -129,7 +129,7 @@ func (o *observer) closed(ctx context.Context, ask rollout.ClosedAsk) rollout.Cl
 
 // notCounted logs that workflows were not counted, unless that was said before.
 func (o *observer) notCounted(ctx context.Context, key, of string, err error) {
-	if o.ask.Uncounted == "" {
+	if o.ask.CountsRefused == "" {
 		o.log.WarnContext(ctx, "workflows not counted", key, of, "error", err)
 	}
 }
@@ -182,8 +182,8 @@ func (o *observer) count(ctx context.Context, query string, err error) rollout.C
 
 func (o *observer) countWorkflows(ctx context.Context,
 	query string) (*workflowservice.CountWorkflowExecutionsResponse, error) {
-	if o.ask.Uncounted != "" {
-		return nil, errors.New(o.ask.Uncounted)
+	if o.ask.CountsRefused != "" {
+		return nil, errors.New(o.ask.CountsRefused)
 	}
 	resp, err := read(ctx, reading{o.session, visibility}, o.service().CountWorkflowExecutions,
 		&workflowservice.CountWorkflowExecutionsRequest{Namespace: o.namespace, Query: query})

@@ -295,7 +295,7 @@ func taken(ctx context.Context, slots chan struct{}) (func(), error) {
 }
 
 func (b *budget) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
-	if ask.Counts() && ask.Uncounted == "" && b.limiter.Wait(ctx) == nil {
+	if ask.Counts() && ask.CountsRefused == "" && b.limiter.Wait(ctx) == nil {
 		b.mu.Lock()
 		b.counted[ask.Deployment.Name]++
 		b.mu.Unlock()

@@ -41,7 +41,7 @@ func (t *slotted) Observe(ctx context.Context, conn v1alpha1.Connection, ask rol
 	}
 	if t.slots != nil && ask.Counts() {
 		if err := t.count(ctx, conn, ask.TemporalNamespace); err != nil {
-			t.refused, ask.Uncounted = true, err.Error()
+			t.refused, ask.CountsRefused = true, err.Error()
 		}
 	}
 	o := t.next.Observe(ctx, conn, ask)

@@ -401,8 +401,8 @@ type Ask struct {
 	Missing *MissingAsk `json:"missing,omitempty"`
 	// Metrics asks a metrics store about the version that is judged; nil: nothing.
 	Metrics *MetricsAsk `json:"metrics,omitempty"`
-	// Uncounted says why nothing is counted now, whatever is asked for; "": it is.
-	Uncounted string `json:"-"`
+	// CountsRefused says why nothing is counted now, whatever is asked for; "": it is.
+	CountsRefused string `json:"-"`
 }
 
 // Counts reports whether workflows are counted for an answer.

@@ -167,8 +167,8 @@ func (m *throttled) Observe(ctx context.Context, conn v1alpha1.Connection, ask r
 
 // countAll makes the calls that count, one after the other. They fail together here.
 func (m *throttled) countAll(ctx context.Context, b *callBudget, ask rollout.Ask) error {
-	if ask.Uncounted != "" {
-		return errors.New(ask.Uncounted)
+	if ask.CountsRefused != "" {
+		return errors.New(ask.CountsRefused)
 	}
 	calls := len(ask.Closed) + len(ask.OpenPinned) + len(ask.InUse)
 	if ask.Stuck != nil {
