@@ -40,8 +40,8 @@ type Reconciler struct {
 	// MaxDue is how many worker deployments of an environment one cycle decides at most; the next cycle follows at
 	// once with the others. Zero: DefaultMaxDue.
 	MaxDue int
-	// Groups are the limits of time of groups: what is due in one Temporal namespace. The zero value sets none: a cycle
-	// waits for everything.
+	// Groups are the limits of time of groups: what is due of an environment in one Temporal namespace. The zero value
+	// sets none: a cycle waits for everything.
 	Groups GroupLimits
 
 	// resync has the worker deployments that need no look for now, and those that a cycle had no time for.
@@ -81,32 +81,35 @@ const MaxTries = 8
 //
 //   - survey reads the branch's tip: which worker deployments there are, and by which files.
 //   - due finds those that need a look: their files changed in Git, their traffic changed in Temporal, their time
-//     came, or they are in the middle of a rollout. It groups them by environment and Temporal namespace.
+//     came, or they are in the middle of a rollout. It groups them by environment and Temporal namespace. It waits for
+//     Temporal's lists of traffic 2 seconds at most.
 //   - assess observes Temporal, metrics and pods, and decides by the spec, the record and the policies, all groups
-//     concurrently. It lowers traffic at once, and has Temporal delete versions whose scale-down is in Git, which it
-//     refuses while they are in use.
-//   - commit writes record, manifests and status, with one commit for each environment: what all of its groups decided
-//     that are done, late ones of earlier cycles too.
+//     concurrently. It lowers traffic at once, and has Temporal delete versions whose scale-down is in Git. Temporal
+//     refuses that while they are in use.
+//   - commit writes record, manifests and status, with one commit for each environment. It has what those of its groups
+//     decided that are done, also late ones of earlier cycles.
 //   - raise moves traffic up. It starts gates, which are workflows that test a version, and batch jobs, which signal,
 //     move or end the workflows of a version.
 //
 // Lowering comes before the commit: the version that gets the traffic back is still in Git and still runs, and a broken
 // build must not keep its traffic while Git is slow. Where the commit then fails, or the bot dies, the next cycle sees
-// in Temporal that traffic is lower, just where the bot's own lowering leaves it, and records that
+// that traffic is lower than Git says. It is where the bot's own lowering leaves it, so the next commit records that
 // (docs/decisions/0004). Raising comes after the commit, so that traffic never rises to what Git does not show. Where a
 // raise does not follow its commit, because a call failed, what was observed grew too old or the bot died, Git
 // is ahead of Temporal. The next cycle decides on new observations: it raises if all still holds, else it records what
 // Temporal has.
 //
-// A cycle waits for its groups, and for its raises, no longer than Groups says: 5 seconds in the bot. An environment
-// that is done does not wait for others. Where the calls of a Temporal namespace hang, the cycle goes on with the other
-// groups and commits what they decided. The late group stays at work: it lowers as soon as it can, and the first cycle
-// after its end commits and raises what it decided, before it waits for anything. Until its end, about a minute later
-// at most, its worker deployments are in no other group.
+// A cycle waits for all its groups together no longer than Groups says, 5 seconds in the bot, and as long again for the
+// raises of each environment. Where the calls of a Temporal namespace hang, the cycle goes on with the other groups and
+// commits what they decided. The late group stays at work: it lowers as soon as it can. Its end starts a cycle, which
+// commits and raises what it decided before it waits for other groups. Until its end, about a minute later at most, its
+// worker deployments are in no other group, and from then on no cycle waits for its namespace, until a group of it is
+// done in time. Only an environment whose commits may be proposed as a pull request (a protected branch) waits for its
+// late groups: such a commit has to be about all of it.
 //
-// While the repository cannot be read, survey fails, and lowers traffic by what was read last (blind.go). A commit that
-// fails, or a branch that can't be read again, pauses the commits and raises of its environment for some seconds; its
-// traffic is lowered all the same.
+// While the repository cannot be read, survey lowers traffic by what was read last (blind.go), and fails. Where a
+// commit or a raise fails as a whole, the commits and raises of its environment pause for some seconds. Its traffic is
+// lowered all the same.
 //
 // A fact that decisions see is read in assess, and handed to them in a rollout.Snapshot: rules and policies read
 // nothing by themselves. A condition for a raise belongs in the decision, before the commit: in internal/plan where it
@@ -138,18 +141,19 @@ func (r *Reconciler) Cycle(ctx context.Context) (Report, error) {
 
 // commitAndRaise commits what was decided for an environment, then raises traffic. It gives the newest reading.
 //
-// The decisions may be older than the branch: a late group made them in an earlier cycle, the bot itself committed for
-// another environment, or somebody pushed meanwhile, which the bot's own push shows (rollout.ErrMoved). Then the branch
-// is read again, and those that still hold go on; the others are made again in the next cycle.
+// The decisions may be older than the branch: a late group made them in an earlier cycle, or the bot itself committed
+// for another environment. Or somebody pushed meanwhile: the bot's own push then ends with rollout.ErrMoved. The branch
+// is read again, and decisions go on whose spec, record and policies are the same. The others are made again, now or in
+// the next cycle.
 func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, a assessed,
 	report *Report) (newest reading, err error) {
 	report.merge(a, r)
-	// Where commits may be proposed, one has to be about all groups of its environment: it waits for late ones.
-	if a.incomplete || r.pauses.has(a.environment, r.Now()) { // traffic was lowered, all else is decided again later
+	// A commit that may be proposed waits for late groups. Traffic was lowered, all else is decided again later.
+	if a.incomplete || r.pauses.has(a.environment, r.Now()) {
 		report.note(a.decisions...)
 		return tip, nil
 	}
-	r.served(a) // of those that wait for a turn, others come first now
+	r.served(a) // they had their turn: of those that there was no time for, others come first now
 	defer func() { r.pauses.note(a.environment, r.Now(), err) }()
 	for try := range MaxTries {
 		if ctx.Err() != nil {
