@@ -346,9 +346,7 @@ func (p *Planner) withoutHurriedRaises(ctx context.Context, g *group,
 	out := slices.Clone(decisions)
 	for i, d := range out {
 		if s := d.Snapshot; s.Observation.CutShort && raises(d) {
-			s.Observation = rollout.Observation{At: s.Observation.At, CutShort: true, Problem: &rollout.Problem{
-				Reason: rollout.TemporalStateFetchFailed, Busy: true,
-				Message: "read worker deployment " + s.Deployment.String() + ": there was no time for all of it"}}
+			s.Observation = noTurn(s.Deployment, s.Observation.At, "there was no time for all of it")
 			out[i] = Decide(ctx, g.judge, s)
 		}
 	}

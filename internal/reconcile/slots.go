@@ -36,8 +36,7 @@ func (t *slotted) Observe(ctx context.Context, conn v1alpha1.Connection, ask rol
 	}
 	if err != nil {
 		t.refused = true
-		return rollout.Observation{At: t.now(), Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed,
-			Busy: true, Message: "read worker deployment " + ask.Deployment.String() + ": " + err.Error()}}
+		return noTurn(ask.Deployment, t.now(), err.Error())
 	}
 	if t.slots != nil && ask.Counts() {
 		if err := t.count(ctx, conn, ask.TemporalNamespace); err != nil {
@@ -49,6 +48,13 @@ func (t *slotted) Observe(ctx context.Context, conn v1alpha1.Connection, ask rol
 	t.refused = t.refused || o.CutShort || ctx.Err() != nil
 	o.CutShort = t.refused
 	return o
+}
+
+// noTurn is the observation of a worker deployment that there was no time for. Nothing is said or done about that.
+func noTurn(n rollout.Name, at time.Time, why string) rollout.Observation {
+	return rollout.Observation{At: at, CutShort: true, Problem: &rollout.Problem{
+		Reason: rollout.TemporalStateFetchFailed, Busy: true,
+		Message: "read worker deployment " + n.String() + ": " + why}}
 }
 
 // count waits for a slot for counting. Late in a group no worker deployment begins that, though slots may be free by

@@ -157,6 +157,9 @@ func TestLookThatWasCutOffCountsAsNoTurn(t *testing.T) {
 	require.Nil(t, look.Observe(ctx, v1alpha1.Connection{}, rollout.Ask{}).Problem)
 	require.True(t, look.refused)
 
+	look = &slotted{next: cutOff{}, now: time.Now} // it comes too late
+	require.True(t, look.Observe(ctx, v1alpha1.Connection{}, rollout.Ask{}).CutShort)
+
 	for _, cut := range []bool{false, true} {
 		look = &slotted{next: answers{CutShort: cut}, now: time.Now}
 		look.Observe(t.Context(), v1alpha1.Connection{}, rollout.Ask{})
