@@ -19,6 +19,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/index"
+	"github.com/rampart-gitops/rampart/internal/memorylimit"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/report"
 )
@@ -151,7 +152,7 @@ func (a *App) Prepare(cmd *cobra.Command) error {
 	}
 	a.Log = slog.New(handler)
 	if a.Memory != nil {
-		boundMemory(a.Log, a.Memory)
+		memorylimit.Set(a.Log, a.Memory)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package cmdutil
+package memorylimit
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestBoundMemory(t *testing.T) {
+func TestSet(t *testing.T) {
 	was := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(was)
 	for name, c := range map[string]struct {
@@ -33,8 +33,21 @@ func TestBoundMemory(t *testing.T) {
 			if c.person == "" {
 				require.NoError(t, os.Unsetenv("GOMEMLIMIT"))
 			}
-			boundMemory(slog.New(slog.DiscardHandler), c.limit)
+			Set(slog.New(slog.DiscardHandler), c.limit)
 			require.Equal(t, c.want, debug.SetMemoryLimit(-1))
 		})
+	}
+}
+
+// Garbage is collected seldom, unless somebody says how often.
+func TestGarbageIsCollectedSeldom(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	t.Setenv("GOMEMLIMIT", "")
+	for person, want := range map[string]int{"": 200, "100": 100} {
+		t.Setenv("GOGC", person)
+		debug.SetGCPercent(100) // what the runtime starts with
+		Set(slog.New(slog.DiscardHandler), memlimit.Limit(1000<<20))
+		require.Equal(t, want, debug.SetGCPercent(100), "GOGC=%s", person)
 	}
 }
