@@ -77,6 +77,9 @@ func (e *environment) read(owners map[string]string) error {
 	if err := e.bring(specs.files); err != nil {
 		return err
 	}
+	if e.index != nil {
+		e.decodeOnCores(e.tree, specs.files)
+	}
 	e.specs = make([]*specAt, 0, len(specs.files))
 	for _, f := range specs.files {
 		if f.path == layout.Config {

@@ -4,11 +4,13 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/rampart-gitops/rampart/gitops/source"
 	"github.com/rampart-gitops/rampart/gitops/tree"
+	"github.com/rampart-gitops/rampart/internal/cores"
 )
 
 // found is a file that fits a glob. As long as its folder's listing knows it, it is the same one in each read.
@@ -75,6 +77,9 @@ type walk struct {
 	// folders says that a glob which fits a folder fits the file that makes it one to be built.
 	folders bool
 	budget  *tree.Budget
+	// onCores says that the folders of the next directory which has several are listed on all cores. The tree is one
+	// that several goroutines may list.
+	onCores bool
 }
 
 func (w walk) into(name string) walk {
@@ -82,6 +87,11 @@ func (w walk) into(name string) walk {
 		w.was = w.was.below[name]
 	}
 	return w
+}
+
+// enters says whether the walk goes into an entry.
+func (w walk) enters(e tree.Entry, name string) bool {
+	return e.Kind == tree.IsFolder && !slices.Contains(w.leaveOut, name)
 }
 
 // fits has a bit for each glob that a path fits. The globs are valid: they are constants, or were read from a
@@ -122,11 +132,16 @@ func below(t tree.Tree, dir, hash string, walk walk) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
+	subs := make([]*listing, len(entries))
+	if walk.onCores && severalFolders(entries) {
+		walk.onCores = false
+		listOnCores(t, dir, entries, walk, subs)
+	}
 	now := &listing{hash: hash, sorted: true}
 	if walk.was != nil {
 		now.files = make([]*found, 0, len(walk.was.files)+1)
 	}
-	for _, e := range entries {
+	for i, e := range entries {
 		name := tree.Join(dir, e.Name)
 		if err := walk.budget.Count(dir, e.Name); err != nil {
 			return nil, err
@@ -138,15 +153,45 @@ func below(t tree.Tree, dir, hash string, walk walk) (*listing, error) {
 			now.links = append(now.links, name)
 		case e.Kind == tree.IsStray:
 			now.strays = append(now.strays, entryIn{dir, e.Name})
-		case e.Kind == tree.IsFolder && !slices.Contains(walk.leaveOut, name):
-			err = now.addBelow(t, name, e, walk)
-		}
-		if err != nil {
-			return nil, err
+		case walk.enters(e, name):
+			if subs[i] == nil {
+				if subs[i], err = below(t, name, e.Hash, walk.into(e.Name)); err != nil {
+					return nil, err
+				}
+			}
+			now.addBelow(e.Name, subs[i])
 		}
 	}
 	now.files = slices.Clip(now.files)
 	return now, nil
+}
+
+// listOnCores lists the folders of a directory on all cores, into subs by their places among its entries. Where one
+// cannot be listed, or all are too many, it lists none: listing them one after the other then says which it is, and of
+// the same one each time.
+func listOnCores(t tree.Tree, dir string, entries []tree.Entry, walk walk, subs []*listing) {
+	before := walk.budget.Left()
+	var failed atomic.Bool
+	cores.Each(len(entries), func(i int) {
+		name := tree.Join(dir, entries[i].Name)
+		if !walk.enters(entries[i], name) || failed.Load() {
+			return
+		}
+		var err error
+		if subs[i], err = below(t, name, entries[i].Hash, walk.into(entries[i].Name)); err != nil {
+			failed.Store(true)
+		}
+	})
+	if failed.Load() || walk.budget.Left() < len(entries) {
+		walk.budget.SetLeft(before)
+		clear(subs)
+	}
+}
+
+func severalFolders(entries []tree.Entry) bool {
+	isFolder := func(e tree.Entry) bool { return e.Kind == tree.IsFolder }
+	first := slices.IndexFunc(entries, isFolder)
+	return first >= 0 && slices.ContainsFunc(entries[first+1:], isFolder)
 }
 
 func (l *listing) addFile(name, hash string, walk walk) {
@@ -165,19 +210,14 @@ func (l *listing) addFile(name, hash string, walk walk) {
 	l.fits |= fits
 }
 
-func (l *listing) addBelow(t tree.Tree, name string, e tree.Entry, walk walk) error {
-	sub, err := below(t, name, e.Hash, walk.into(e.Name))
-	if err != nil {
-		return err
-	}
+func (l *listing) addBelow(name string, sub *listing) {
 	l.add(sub.files, sub.sorted)
 	l.fits |= sub.fits
 	l.links, l.strays = append(l.links, sub.links...), append(l.strays, sub.strays...)
 	if l.below == nil {
 		l.below = map[string]*listing{}
 	}
-	l.below[e.Name] = sub
-	return nil
+	l.below[name] = sub
 }
 
 // matching is what fits globs.
@@ -271,7 +311,7 @@ func (r *Reader) listed(t tree.Tree, g globsIn, leaveOut []string) (*listing, er
 	}
 	key := g.key(leaveOut)
 	all, err := below(t, g.base, dir.Hash, walk{was: r.dirs[key], globs: g.globs, leaveOut: leaveOut,
-		folders: g.folders, budget: tree.NewBudget()})
+		folders: g.folders, budget: tree.NewBudget(), onCores: r.index != nil && r.dirs[key] == nil})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/gitops/tree"
+	"github.com/rampart-gitops/rampart/internal/cores"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -195,6 +196,19 @@ func (r *Reader) decode(t tree.Tree, f *found) (decoded, error) {
 		r.used.files[key] = true
 	}
 	return d, err
+}
+
+// decodeOnCores decodes the files that nothing is known of yet, on all cores. Several goroutines may read the tree. One
+// that cannot be read is left to the code that needs it.
+func (r *Reader) decodeOnCores(t tree.Tree, files []*found) {
+	files = r.undecoded(files)
+	out, errs := make([]decoded, len(files)), make([]error, len(files))
+	cores.Each(len(files), func(i int) { out[i], errs[i] = r.decodeAnew(t, files[i]) })
+	for i, f := range files {
+		if errs[i] == nil && f.hash != "" {
+			r.files[f.key()] = out[i]
+		}
+	}
 }
 
 // decodeAnew is decode without a memory.

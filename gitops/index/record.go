@@ -212,13 +212,13 @@ func (e *environment) record(in *recordIn, left *tree.Budget) (*recordAt, error)
 // readRecord is record without a memory.
 func (e *environment) readRecord(in recordIn, left *tree.Budget) (recordAt, error) {
 	r := recordAt{Record: rollout.Record{Dir: in.dir, Tree: in.hash, Files: map[string]rollout.File{}}, of: in.of}
-	before := left.Left
+	before := left.Left()
 	if err := e.recordFiles(&r.Record, tree.Entry{Name: ".", Hash: in.hash}, left); err != nil {
 		return r, err
 	}
 	e.decodeRecord(&r.Record)
 	r.says = recordEntryOf(&r.Record, in.of)
-	r.says.Entries = before - left.Left
+	r.says.Entries = before - left.Left()
 	return r, nil
 }
 

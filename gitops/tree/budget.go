@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"sync/atomic"
 )
 
 // Bounds of what an environment may have in one folder of specs or policies, or in its output. A few kilobytes of tree
@@ -29,15 +30,25 @@ func Unfetched(branch string, err error) *Error {
 // Error says which bound was passed, or what is wrong with the folder.
 func (e *Error) Error() string { return e.what }
 
-// Budget is what is left of the bounds of one walk.
-type Budget struct{ Left int }
+// Budget is what is left of the bounds of one walk. Several goroutines may take from it.
+type Budget struct{ left atomic.Int64 }
 
 // NewBudget is that of one walk.
-func NewBudget() *Budget { return &Budget{maxEntries} }
+func NewBudget() *Budget {
+	b := &Budget{}
+	b.SetLeft(maxEntries)
+	return b
+}
+
+// Left is how many entries may still be counted; below 0 once there were too many.
+func (b *Budget) Left() int { return int(b.left.Load()) }
+
+// SetLeft says how many entries may be counted from now on.
+func (b *Budget) SetLeft(n int) { b.left.Store(int64(n)) }
 
 // Count takes an entry from the budget.
 func (b *Budget) Count(dir, name string) error {
-	if b.Left--; b.Left >= 0 && len(dir)+len("/")+len(name) <= MaxPath {
+	if b.left.Add(-1) >= 0 && len(dir)+len("/")+len(name) <= MaxPath {
 		return nil
 	}
 	return b.Enter(path.Join(dir, name))
@@ -54,14 +65,14 @@ func Join(dir, name string) string {
 
 // Take takes entries from the budget that were counted before.
 func (b *Budget) Take(n int, path string) error {
-	b.Left -= n
+	b.left.Add(-int64(n))
 	return b.Enter(path)
 }
 
 // Enter checks the bounds at a directory.
 func (b *Budget) Enter(path string) error {
 	switch {
-	case b.Left < 0:
+	case b.Left() < 0:
 		return &Error{Path: cut(path), what: fmt.Sprintf("there are more than %d files and folders", maxEntries)}
 	case len(path) > MaxPath:
 		return &Error{Path: cut(path), what: fmt.Sprintf("folders are nested deeper than a path of %d bytes", MaxPath)}

@@ -282,7 +282,7 @@ func (s *scale) warm() {
 	for _, k := range []int{1, max(s.fleet.Deployments/10, 2)} {
 		targets, rounds := []target{wallRatio(0.5), cpuScaled(15*time.Millisecond, nativeChange)}, 21
 		if k > 1 {
-			targets, rounds = targets[:1], 5
+			targets, rounds = targets[:1], 9
 		}
 		row := s.table.row(number(k)+" changed", targets...)
 		if k == 1 {
