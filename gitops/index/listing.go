@@ -4,13 +4,12 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rampart-gitops/rampart/gitops/source"
 	"github.com/rampart-gitops/rampart/gitops/tree"
-	"github.com/rampart-gitops/rampart/internal/cores"
 )
 
 // found is a file that fits a glob. As long as its folder's listing knows it, it is the same one in each read.
@@ -77,10 +76,17 @@ type walk struct {
 	// folders says that a glob which fits a folder fits the file that makes it one to be built.
 	folders bool
 	budget  *tree.Budget
-	// onCores says that the folders of the next directory which has several are listed on all cores. The tree is one
-	// that several goroutines may list.
-	onCores bool
+	// together says that the folders of the next directory which has many are listed beside each other. The tree is
+	// one that several goroutines may list.
+	together bool
 }
+
+const (
+	// manyFolders is how many folders a directory has whose folders are worth listing beside each other.
+	manyFolders = 16
+	// maxBeside is how many folders are listed beside each other, at most: each may be a large one.
+	maxBeside = 4
+)
 
 func (w walk) into(name string) walk {
 	if w.was != nil {
@@ -92,6 +98,17 @@ func (w walk) into(name string) walk {
 // enters says whether the walk goes into an entry.
 func (w walk) enters(e tree.Entry, name string) bool {
 	return e.Kind == tree.IsFolder && !slices.Contains(w.leaveOut, name)
+}
+
+// foldersIn is how many of a directory's entries the walk enters.
+func (w walk) foldersIn(dir string, entries []tree.Entry) int {
+	n := 0
+	for _, e := range entries {
+		if w.enters(e, tree.Join(dir, e.Name)) {
+			n++
+		}
+	}
+	return n
 }
 
 // fits has a bit for each glob that a path fits. The globs are valid: they are constants, or were read from a
@@ -132,10 +149,13 @@ func below(t tree.Tree, dir, hash string, walk walk) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := walk.budget.Folder(dir, entries); err != nil {
+		return nil, err
+	}
 	subs := make([]*listing, len(entries))
-	if walk.onCores && severalFolders(entries) {
-		walk.onCores = false
-		listOnCores(t, dir, entries, walk, subs)
+	if walk.together && walk.foldersIn(dir, entries) >= manyFolders {
+		walk.together = false
+		listTogether(t, dir, entries, walk, subs)
 	}
 	now := &listing{hash: hash, sorted: true}
 	if walk.was != nil {
@@ -143,9 +163,6 @@ func below(t tree.Tree, dir, hash string, walk walk) (*listing, error) {
 	}
 	for i, e := range entries {
 		name := tree.Join(dir, e.Name)
-		if err := walk.budget.Count(dir, e.Name); err != nil {
-			return nil, err
-		}
 		switch {
 		case e.Kind == tree.IsFile:
 			now.addFile(name, e.Hash, walk)
@@ -166,32 +183,24 @@ func below(t tree.Tree, dir, hash string, walk walk) (*listing, error) {
 	return now, nil
 }
 
-// listOnCores lists the folders of a directory on all cores, into subs by their places among its entries. Where one
-// cannot be listed, or all are too many, it lists none: listing them one after the other then says which it is, and of
-// the same one each time.
-func listOnCores(t tree.Tree, dir string, entries []tree.Entry, walk walk, subs []*listing) {
+// listTogether lists the folders of a directory beside each other, into subs by their places among its entries. Where
+// one cannot be listed it lists none: listing them one after the other then says which, and of the same one each time.
+func listTogether(t tree.Tree, dir string, entries []tree.Entry, walk walk, subs []*listing) {
 	before := walk.budget.Left()
-	var failed atomic.Bool
-	cores.Each(len(entries), func(i int) {
-		name := tree.Join(dir, entries[i].Name)
-		if !walk.enters(entries[i], name) || failed.Load() {
-			return
+	var group errgroup.Group
+	group.SetLimit(maxBeside)
+	for i, e := range entries {
+		if name := tree.Join(dir, e.Name); walk.enters(e, name) {
+			group.Go(func() (err error) {
+				subs[i], err = below(t, name, e.Hash, walk.into(e.Name))
+				return err
+			})
 		}
-		var err error
-		if subs[i], err = below(t, name, entries[i].Hash, walk.into(entries[i].Name)); err != nil {
-			failed.Store(true)
-		}
-	})
-	if failed.Load() || walk.budget.Left() < len(entries) {
+	}
+	if group.Wait() != nil {
 		walk.budget.SetLeft(before)
 		clear(subs)
 	}
-}
-
-func severalFolders(entries []tree.Entry) bool {
-	isFolder := func(e tree.Entry) bool { return e.Kind == tree.IsFolder }
-	first := slices.IndexFunc(entries, isFolder)
-	return first >= 0 && slices.ContainsFunc(entries[first+1:], isFolder)
 }
 
 func (l *listing) addFile(name, hash string, walk walk) {
@@ -311,7 +320,7 @@ func (r *Reader) listed(t tree.Tree, g globsIn, leaveOut []string) (*listing, er
 	}
 	key := g.key(leaveOut)
 	all, err := below(t, g.base, dir.Hash, walk{was: r.dirs[key], globs: g.globs, leaveOut: leaveOut,
-		folders: g.folders, budget: tree.NewBudget(), onCores: r.index != nil && r.dirs[key] == nil})
+		folders: g.folders, budget: tree.NewBudget(), together: r.index != nil && r.dirs[key] == nil})
 	if err != nil {
 		return nil, err
 	}

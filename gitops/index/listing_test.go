@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,18 +55,18 @@ func randomFolders(r *rand.Rand) folders {
 	return out
 }
 
-// TestListingOnAllCoresIsListingOneByOne compares the two on random trees. They find the same, say of the same folder
+// TestListingTogetherIsListingOneByOne compares the two on random trees. They find the same, say of the same folder
 // that it cannot be listed or is too much, and leave the same budget.
-func TestListingOnAllCoresIsListingOneByOne(t *testing.T) {
+func TestListingTogetherIsListingOneByOne(t *testing.T) {
 	listed, broken, tooMany := 0, 0, 0
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		in, most := randomFolders(r), 1+r.IntN(2000)
-		list := func(onCores bool) (*listing, string, int) {
+		list := func(together bool) (*listing, string, int) {
 			budget := tree.NewBudget()
 			budget.SetLeft(most)
 			all, err := below(in, ".", "root", walk{globs: []string{"**/*.yaml", "f1/**"}, leaveOut: []string{"f2", "f3/e1"},
-				budget: budget, onCores: onCores})
+				budget: budget, together: together})
 			if err == nil {
 				return all, "", budget.Left()
 			}
@@ -77,10 +78,10 @@ func TestListingOnAllCoresIsListingOneByOne(t *testing.T) {
 			return nil, err.Error(), -1
 		}
 		all, why, left := list(false)
-		allOnCores, whyOnCores, leftOnCores := list(true)
-		require.Equal(t, why, whyOnCores, "tree %d", seed)
-		require.Equal(t, left, leftOnCores, "tree %d", seed)
-		require.Equal(t, all, allOnCores, "tree %d", seed)
+		allTogether, whyTogether, leftTogether := list(true)
+		require.Equal(t, why, whyTogether, "tree %d", seed)
+		require.Equal(t, left, leftTogether, "tree %d", seed)
+		require.Equal(t, all, allTogether, "tree %d", seed)
 		if all != nil {
 			listed++
 		}
@@ -88,4 +89,34 @@ func TestListingOnAllCoresIsListingOneByOne(t *testing.T) {
 	require.Greater(t, listed, 200)
 	require.Greater(t, broken-tooMany, 200)
 	require.Greater(t, tooMany, 200)
+}
+
+// counted is how often folders of a tree were listed.
+type counted struct {
+	folders
+	times *int
+}
+
+func (c counted) List(dir, hash string) ([]tree.Entry, error) {
+	*c.times++
+	return c.folders.List(dir, hash)
+}
+
+// TestFoldersTooLargeTogetherAreNotHeld: each of four folders has 400 000 entries, and the next one is its first.
+// The second is already too much, and no third one is listed while the first two are held.
+func TestFoldersTooLargeTogetherAreNotHeld(t *testing.T) {
+	chain, times := folders{}, 0
+	many := make([]tree.Entry, 400_000)
+	for i := range many {
+		many[i] = tree.Entry{Name: fmt.Sprintf("f%06d", i), Kind: tree.IsFile}
+	}
+	for i := range 4 {
+		many[0] = tree.Entry{Name: "a", Kind: tree.IsFolder, Hash: fmt.Sprint(i + 1)}
+		chain[fmt.Sprint(i)] = slices.Clone(many)
+	}
+	_, err := below(counted{chain, &times}, ".", "0", walk{globs: []string{"**/*.yaml"}, budget: tree.NewBudget()})
+	at, ok := errors.AsType[*tree.Error](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, "a: there are more than 500000 files and folders", at.Path+": "+at.Error())
+	require.Equal(t, 2, times)
 }

@@ -79,15 +79,13 @@ func (r *Reader) undecoded(files []*found) []*found {
 // filesBelow adds the files of a record that reading it looks into. It leaves out what cannot be listed, or is too
 // much: the reading of the record reports that.
 func (e *environment) filesBelow(dir fileKey, below string, left *tree.Budget, out []*found) []*found {
-	entries, err := e.out.List(path.Join(dir.path, below), dir.hash)
-	if err != nil {
+	folder := path.Join(dir.path, below)
+	entries, err := e.out.List(folder, dir.hash)
+	if err != nil || left.Folder(folder, entries) != nil {
 		return out
 	}
 	for _, x := range entries {
 		name := tree.Join(below, x.Name)
-		if left.Count(dir.path, name) != nil {
-			return out
-		}
 		switch x.Kind {
 		case tree.IsFile:
 			if e.looksInto(name, x.Hash) {

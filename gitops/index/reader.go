@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -32,6 +33,8 @@ type Reader struct {
 	// index is nil where everything is decoded; else surveyed is the last read.
 	index    *fileIndex
 	surveyed Surveyed
+	// large is held while a large file is decoded: meanwhile it takes many times its size.
+	large sync.Mutex
 	// used are the keys that the last read looked at: the others are forgotten after it.
 	used struct {
 		files   map[fileKey]bool
@@ -40,6 +43,9 @@ type Reader struct {
 		built   map[builtKey]bool
 	}
 }
+
+// largeFile is the size in bytes above which files are decoded one after the other.
+const largeFile = 64 << 10
 
 type fileKey struct{ path, hash string }
 
@@ -225,6 +231,10 @@ func (r *Reader) decodeAnew(t tree.Tree, f *found) (decoded, error) {
 	}
 	if !v1alpha1.MayHoldObjects(data) {
 		return decoded{}, nil
+	}
+	if len(data) > largeFile {
+		r.large.Lock()
+		defer r.large.Unlock()
 	}
 	return decodedFrom(f.path, data), nil
 }

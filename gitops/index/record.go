@@ -228,11 +228,11 @@ func (e *environment) recordFiles(r *rollout.Record, below tree.Entry, left *tre
 	if err != nil {
 		return err
 	}
+	if err := left.Folder(dir, entries); err != nil {
+		return err
+	}
 	for _, x := range entries {
 		name := tree.Join(below.Name, x.Name)
-		if err := left.Count(dir, x.Name); err != nil {
-			return err
-		}
 		switch x.Kind {
 		case tree.IsFolder:
 			if err := e.recordFiles(r, tree.Entry{Name: name, Hash: x.Hash}, left); err != nil {

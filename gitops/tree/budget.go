@@ -46,12 +46,18 @@ func (b *Budget) Left() int { return int(b.left.Load()) }
 // SetLeft says how many entries may be counted from now on.
 func (b *Budget) SetLeft(n int) { b.left.Store(int64(n)) }
 
-// Count takes an entry from the budget.
-func (b *Budget) Count(dir, name string) error {
-	if b.left.Add(-1) >= 0 && len(dir)+len("/")+len(name) <= MaxPath {
-		return nil
+// Folder takes the entries of a folder from the budget, before anything below them is listed: what is held of folders
+// that are still being walked is bounded, too. Errors: *Error.
+func (b *Budget) Folder(dir string, entries []Entry) error {
+	if err := b.Take(len(entries), dir); err != nil {
+		return err
 	}
-	return b.Enter(path.Join(dir, name))
+	for _, e := range entries {
+		if len(dir)+len("/")+len(e.Name) > MaxPath {
+			return b.Enter(path.Join(dir, e.Name))
+		}
+	}
+	return nil
 }
 
 // Join is path.Join of a folder and what is in it. Most of these paths need no cleaning: it only puts them
