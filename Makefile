@@ -333,8 +333,8 @@ soak: ## the planner's properties over WORLDS random worlds
 mutate: ## each row, condition and check of the planner broken once: a test has to notice
 	cd test && $(GO) run ./mutation $(MUTANTS)
 
-# On how many worker deployments whole cycles are measured, beside native git doing the same work. make bench SCALE=10000 takes three
-# quarters of an hour, SCALE_ONLY=namespaces,warm,reaction,restart,cold,nothing,first some of it. What Temporal namespaces wait for
+# On how many worker deployments whole cycles are measured, beside native git doing the same work. make bench SCALE=10000 takes 25
+# minutes, SCALE_ONLY=namespaces,warm,reaction,restart,cold,nothing,first some of it. What Temporal namespaces wait for
 # that are slow, or beside one that hangs, needs two minutes and no fleet: SCALE_ONLY=namespaces.
 SCALE ?= 1000
 .PHONY: bench

@@ -25,7 +25,7 @@ func TestUnmatchedPatterns(t *testing.T) {
 		held, warning []string
 	}{
 		"all there":        {lists: "specs: [w/a.yaml]\n      policies: [p/gold.rego, \"p/*.rego\"]\n      data: [p/data.yaml]\n"},
-		"a misspelt path":  {lists: "specs: [w/a.yaml]\n      policies: [p/gold.rego]\n      data:\n        - p/data.yaml\n        - p/dat.yaml\n", held: []string{"Error rampart.yaml:11: data: p/dat.yaml matches no file"}},
+		"a misspelled path":  {lists: "specs: [w/a.yaml]\n      policies: [p/gold.rego]\n      data:\n        - p/data.yaml\n        - p/dat.yaml\n", held: []string{"Error rampart.yaml:11: data: p/dat.yaml matches no file"}},
 		"a folder":         {lists: "specs: [w/a.yaml]\n      policies: [p]\n", held: []string{`Error rampart.yaml:8: policies: p is a folder, and matches no file: for all files below it write "p/**"`}},
 		"a folder, slash":  {lists: "specs: [w/a.yaml]\n      policies: [p/]\n", held: []string{`Error rampart.yaml:8: policies: p/ is a folder, and matches no file: for all files below it write "p/**"`}},
 		"a folder missing": {lists: "specs: [w/a.yaml]\n      policies: [q/gold.rego]\n", held: []string{"Error rampart.yaml:8: policies: q/gold.rego matches no file"}},

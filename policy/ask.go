@@ -73,7 +73,7 @@ func (p *policies) compileExpression(expression string, input ast.Value) (q quer
 	if err != nil {
 		return query{}, err
 	}
-	if err := misspelt(body, input); err != nil {
+	if err := misspelled(body, input); err != nil {
 		return query{}, err
 	}
 	if len(body) == 1 && !body[0].IsAssignment() && !body[0].IsEquality() {

@@ -15,8 +15,8 @@ import (
 	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
-// judgement is one call of Judge.
-type judgement struct {
+// judgment is one call of Judge.
+type judgment struct {
 	ctx context.Context
 	*Document
 	engine *Engine
@@ -32,7 +32,7 @@ type results struct {
 
 // ask evaluates a package of a book. Where that fails, each rule set is asked by itself, and one that fails is asked of
 // the library alone: a broken rule does not hide what the others say.
-func (j *judgement) ask(b *rulebook, pkg string, input ast.Value) results {
+func (j *judgment) ask(b *rulebook, pkg string, input ast.Value) results {
 	p := b.all.packages[pkg]
 	if p == nil {
 		return results{failures: []rollout.Finding{{Package: pkg, Rule: "policy.broken", Effect: rollout.HoldEffect,
@@ -59,7 +59,7 @@ func (j *judgement) ask(b *rulebook, pkg string, input ast.Value) results {
 }
 
 // together asks for all rule sets of a package.
-func (j *judgement) together(b *rulebook, p *prepared, sets map[string]reading, input ast.Value) error {
+func (j *judgment) together(b *rulebook, p *prepared, sets map[string]reading, input ast.Value) error {
 	if len(p.whole.sets) > 0 {
 		readings, err := j.run(b, p.whole, input)
 		if err != nil {
@@ -86,7 +86,7 @@ func (j *judgement) together(b *rulebook, p *prepared, sets map[string]reading, 
 type ruleSet struct{ pkg, set string }
 
 // one asks for one rule set, and the library alone where that fails or the package is not asked now.
-func (j *judgement) one(b *rulebook, of ruleSet, input ast.Value, out *results) {
+func (j *judgment) one(b *rulebook, of ruleSet, input ast.Value, out *results) {
 	if b.quarantine.excluded(of.pkg) == "" {
 		readings, err := j.run(b, b.all.packages[of.pkg].sets[of.set], input)
 		if err == nil {
@@ -113,7 +113,7 @@ func (j *judgement) one(b *rulebook, of ruleSet, input ast.Value, out *results) 
 }
 
 // run asks the policies of a book.
-func (j *judgement) run(b *rulebook, q query, input ast.Value) ([]reading, error) {
+func (j *judgment) run(b *rulebook, q query, input ast.Value) ([]reading, error) {
 	if b.foreign {
 		start := time.Now()
 		defer func() { b.quarantine.charge(q.pkg, time.Since(start)) }()
@@ -122,7 +122,7 @@ func (j *judgement) run(b *rulebook, q query, input ast.Value) ([]reading, error
 	return b.all.run(q, j.question(input))
 }
 
-func (j *judgement) question(input ast.Value) question {
+func (j *judgment) question(input ast.Value) question {
 	return question{input: input, now: j.now, budget: newBudget(j.ctx, j.engine.bounds)}
 }
 
@@ -137,7 +137,7 @@ func (r *results) fail(f rollout.Finding) {
 }
 
 // failure turns an evaluation that failed into a finding that holds.
-func (j *judgement) failure(b *rulebook, pkg string, err error) rollout.Finding {
+func (j *judgment) failure(b *rulebook, pkg string, err error) rollout.Finding {
 	f := rollout.Finding{Package: pkg, Rule: "policy.error", Effect: rollout.HoldEffect}
 	var evalError *topdown.Error
 	var spent exhausted

@@ -40,14 +40,14 @@ func (e *Engine) JudgeDocument(ctx context.Context, d *Document) rollout.Verdict
 // JudgeHeld is JudgeDocument with more findings on the spec and on each action, such as that policies are missing that
 // could not be asked.
 func (e *Engine) JudgeHeld(ctx context.Context, d *Document, held []rollout.Finding) rollout.Verdicts {
-	return e.judgement(ctx, d, held).verdicts()
+	return e.judgment(ctx, d, held).verdicts()
 }
 
-func (e *Engine) judgement(ctx context.Context, d *Document, held []rollout.Finding) *judgement {
-	return &judgement{ctx: ctx, Document: d, engine: e, held: slices.Concat(e.broken, held)}
+func (e *Engine) judgment(ctx context.Context, d *Document, held []rollout.Finding) *judgment {
+	return &judgment{ctx: ctx, Document: d, engine: e, held: slices.Concat(e.broken, held)}
 }
 
-func (j *judgement) verdicts() rollout.Verdicts {
+func (j *judgment) verdicts() rollout.Verdicts {
 	out := rollout.Verdicts{PolicyDigest: j.engine.digest, Actions: make(map[string]rollout.Verdict, len(j.actions)),
 		Spec: j.spec()}
 	for i := range j.actions {
@@ -61,7 +61,7 @@ func (j *judgement) verdicts() rollout.Verdicts {
 	return out
 }
 
-func (j *judgement) spec() rollout.Verdict {
+func (j *judgment) spec() rollout.Verdict {
 	var said []rollout.Finding
 	for _, b := range j.engine.books {
 		said = append(said, j.specFindings(b)...)
@@ -72,7 +72,7 @@ func (j *judgement) spec() rollout.Verdict {
 }
 
 // specFindings are what a book says of the spec.
-func (j *judgement) specFindings(b *rulebook) []rollout.Finding {
+func (j *judgment) specFindings(b *rulebook) []rollout.Finding {
 	if !b.kept.timeless {
 		return b.findings(parse.PackageSpec, j.ask(b, parse.PackageSpec, j.SpecInput()))
 	}
@@ -89,7 +89,7 @@ func (j *judgement) specFindings(b *rulebook) []rollout.Finding {
 }
 
 // findings are what all books say of an input.
-func (j *judgement) findings(pkg string, input ast.Value) []rollout.Finding {
+func (j *judgment) findings(pkg string, input ast.Value) []rollout.Finding {
 	var out []rollout.Finding
 	for _, b := range j.engine.books {
 		out = append(out, b.findings(pkg, j.ask(b, pkg, input))...)

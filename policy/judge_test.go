@@ -89,7 +89,7 @@ func TestFailsClosed(t *testing.T) {
 			"policy.broken", "conflict", "policies/p1.rego"},
 		"a package of the library": {Config{Modules: policytest.Modules("package rampart.library.match\n\nenvironment(_) if false\n")},
 			"policy.broken", "helpers go elsewhere", "policies/p1.rego:1"},
-		"a misspelt package": {Config{Modules: policytest.Modules("package rampart.rollouts\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"}\n")},
+		"a misspelled package": {Config{Modules: policytest.Modules("package rampart.rollouts\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"}\n")},
 			"policy.broken", "rampart.rollout, rampart.drift and rampart.sunset", "policies/p1.rego:1"},
 		"a rule in a file of tests": {Config{Modules: []parse.Module{{Path: "policies/gold_test.rego", Source: rules + "deny contains {\"rule\": \"a\", \"msg\": \"b\"}\n"}}},
 			"policy.broken", "has no effect", "policies/gold_test.rego:3"},
@@ -103,7 +103,7 @@ func TestFailsClosed(t *testing.T) {
 			"policy.broken", "not valid YAML", "policies/data.yaml"},
 		"a parameter of the wrong type": {Config{Data: []parse.DataFile{{Path: "policies/data.yaml", Content: "rampart:\n  config:\n    rollout:\n      freeze:\n        windows: weekends\n"}}},
 			"policy.broken", `rampart.config.rollout.freeze.windows: "weekends" is given; expected: a list of objects`, "policies/data.yaml:5"},
-		"a misspelt parameter": {Config{Data: []parse.DataFile{{Path: "policies/data.yaml", Content: "rampart:\n  config:\n    rollout:\n      freeze:\n        window: []\n"}}},
+		"a misspelled parameter": {Config{Data: []parse.DataFile{{Path: "policies/data.yaml", Content: "rampart:\n  config:\n    rollout:\n      freeze:\n        window: []\n"}}},
 			"policy.broken", "there is no parameter window (did you mean windows?)", "policies/data.yaml:5"},
 		"an unknown time zone": {Config{Data: []parse.DataFile{{Path: "policies/data.yaml", Content: "rampart: {config: {rollout: {freeze: {windows: [{name: a, days: [Mon], timezone: Mars/Olympus}]}}}}\n"}}},
 			"policy.broken", "there is no time zone Mars/Olympus", "policies/data.yaml:1"},
@@ -256,7 +256,7 @@ warn contains {"rule": "a", "msg": "b"} if {
 `)})
 	d, err := NewDocument(snapshot(t), proposal(ramp()))
 	require.NoError(t, err)
-	j := e.judgement(t.Context(), d, nil)
+	j := e.judgment(t.Context(), d, nil)
 	input, _ := d.Input(ramp().ID)
 	require.Equal(t, "policy.timeout", j.ask(e.books[0], parse.PackageRollout, input).failures[0].Rule)
 	e.bounds.Timeout = time.Hour // asked again, it would take that long

@@ -129,7 +129,7 @@ func (b *libraryBook) page() string {
 <!-- Written by: go test ./policy -run TestLibraryPage -update. What it says is in rego/: annotations, data.yaml, config.schema.json. -->
 
 These rules are part of Rampart and always asked. Their parameters are below ` + "`rampart.config`" + ` in the environment's data files, and are
-checked: a misspelt group, rule or parameter, or a value that makes no sense, holds every raise, and ` + "`rampart validate`" + ` shows its file
+checked: a misspelled group, rule or parameter, or a value that makes no sense, holds every raise, and ` + "`rampart validate`" + ` shows its file
 and line.
 [policies.md](policies.md) says how policies work, the [guides](guides/README.md) how to use them.
 

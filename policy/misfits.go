@@ -102,9 +102,9 @@ func isOf(v ast.Value, name string) bool {
 	return ast.ValueName(v) == name
 }
 
-// misspelt is the first reference of an expression to a field that no input has, and this one neither; nil: there is
+// misspelled is the first reference of an expression to a field that no input has, and this one neither; nil: there is
 // none.
-func misspelt(body ast.Body, given ast.Value) error {
+func misspelled(body ast.Body, given ast.Value) error {
 	var found error
 	document := input.Schema()
 	ast.WalkRefs(body, func(r ast.Ref) bool {

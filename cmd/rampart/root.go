@@ -40,7 +40,7 @@ func run(args []string) int {
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		err = misspelt(cmd)
+		err = misspelled(cmd)
 	}
 	a.PrintError(ctx, err)
 	return cmdutil.ExitCode(ctx, err)
@@ -76,7 +76,7 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 	root.SetFlagErrorFunc(flagError)
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		if misspelt(cmd) == nil { // else run says so
+		if misspelled(cmd) == nil { // else run says so
 			help(cmd, args)
 		}
 	})
@@ -102,17 +102,17 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 	return root
 }
 
-// misspelt is the error that a command which only has others below it was given one that it does not have.
-func misspelt(cmd *cobra.Command) error {
+// misspelled is the error that a command which only has others below it was given one that it does not have.
+func misspelled(cmd *cobra.Command) error {
 	if !cmd.HasSubCommands() || cmd.Flags().NArg() == 0 {
 		return nil
 	}
 	return cmdutil.UnknownCommand(cmd, cmd.Flags().Arg(0))
 }
 
-// flagError adds the nearest flag to an unknown one. Flags of a misspelt command are not known either.
+// flagError adds the nearest flag to an unknown one. Flags of a misspelled command are not known either.
 func flagError(cmd *cobra.Command, err error) error {
-	if err := misspelt(cmd); err != nil {
+	if err := misspelled(cmd); err != nil {
 		return err
 	}
 	var unknown *pflag.NotExistError

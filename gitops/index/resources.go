@@ -95,7 +95,7 @@ func (t *templateAt) deployment() rollout.Name {
 }
 
 // unread notes a file in which there may be templates that are not known. The file is not YAML, one of its
-// documents could be a misspelt template, or its content is elsewhere.
+// documents could be a misspelled template, or its content is elsewhere.
 func (r *resourceTemplates) unread(f *found, d decoded) {
 	known := []string{v1alpha1.KindTemporalWorkerDeployment, v1alpha1.KindWorkerDeployment,
 		v1alpha1.KindTemporalConnection,

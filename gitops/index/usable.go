@@ -389,7 +389,7 @@ var (
 )
 
 // isNearMiss reports whether a file's name is nearly rampart.yaml: with another extension, in other letters, set aside,
-// or misspelt.
+// or misspelled.
 func isNearMiss(name string) bool {
 	if name == layout.Config {
 		return false

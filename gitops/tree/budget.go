@@ -46,8 +46,8 @@ func (b *Budget) Left() int { return int(b.left.Load()) }
 // SetLeft says how many entries may be counted from now on.
 func (b *Budget) SetLeft(n int) { b.left.Store(int64(n)) }
 
-// Folder takes the entries of a folder from the budget, before anything below them is listed: what is held of folders
-// that are still being walked is bounded, too. Errors: *Error.
+// Folder takes the entries of a folder from the budget, before what is below them is listed. So all folders that are
+// walked at the same time are bounded together. Errors: *Error.
 func (b *Budget) Folder(dir string, entries []Entry) error {
 	if err := b.Take(len(entries), dir); err != nil {
 		return err

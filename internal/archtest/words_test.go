@@ -57,8 +57,8 @@ func longFirst(text string) string {
 	return text
 }
 
-// generated are pages that are made of help texts, Go types, policies and test cases.
-var generated = regexp.MustCompile(`^docs/(commands|parity|policy-library|reference)\.md$`)
+// generated are pages that are made of help texts, Go types and policies.
+var generated = regexp.MustCompile(`^docs/(commands|policy-library|reference)\.md$`)
 
 // Comments, documents, decisions, messages, help texts, policies and the Makefile say who does what, and a doc comment
 // begins with a short sentence. Tests say what they like.

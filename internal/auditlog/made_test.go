@@ -340,7 +340,7 @@ func (m *made) noise(s rollout.Snapshot, p rollout.Proposal) (rollout.Snapshot, 
 	return s, p
 }
 
-// counted are the counts of a version that the judgement was made from.
+// counted are the counts of a version that the judgment was made from.
 func counted(s rollout.Snapshot, buildID string, was rollout.ArmCounts) rollout.ArmCounts {
 	v := s.Observation.Version(buildID)
 	if v == nil || !v.Closed.Known || was.Closed == 0 {

@@ -10,7 +10,7 @@ func resources() []Case {
 	}
 	return []Case{
 		one("counts: none; one version, two templates; two versions, two templates", "renders one object for each template and Deployment, injected, and applies it",
-			"one object for each template and version, in the states that the template names", "a budget for the current version is none for a candidate", "internal/plan TestResources"),
+			"one object for each template and version, in the states that the template names", "a budget for the current version does not count for a candidate", "internal/plan TestResources"),
 		one("raw template missing; template that cannot be parsed; render error", "the error is noted for that version, others go on",
 			"a problem of its file; what was made from it stays, and a new version waits for it", "a version without its scaler could not bear the traffic", "gitops TestReadTemplates", "internal/plan TestResources"),
 		one("Deployments that are being deleted", "skipped", "objects go in the commit that scales the version down", "a scaler left behind would scale it up again", "test/e2e TestObjectsOfTemplates"),
@@ -81,9 +81,9 @@ func clients() []Case {
 		{Scenario: "Secrets of one name in two namespaces", Controller: "share a client, and so credentials", Want: "another namespace's connection has none of them",
 			Tests: []string{"temporal TestResolve", "test/temporal TestCredentialsStayHome"}, Why: "credentials are bound to a connection's namespace and name, or to an address"},
 		{Scenario: "rate limited", Controller: "TemporalStateFetchFailed, again in 30s", Want: "nothing is asked for a second, and nothing is committed",
-			Tests: []string{"test/temporal TestRateLimitedByTheServer", "temporal TestRateLimited", "internal/reconcile TestBusyServerIsQuiet"}, Why: "a busy server is no transition"},
+			Tests: []string{"test/temporal TestRateLimitedByTheServer", "temporal TestRateLimited", "internal/reconcile TestBusyServerIsQuiet"}, Why: "a busy server does not change a status"},
 		{Scenario: "status mapping of gates", Controller: "Running, Completed, Failed, Canceled, Terminated, TimedOut; what continued or is unknown runs", Want: "the same, but what is unknown is not read",
-			Tests: []string{"temporal TestGateStateOf"}, Why: "what is not known holds"},
+			Tests: []string{"temporal TestGateStateOf"}, Why: "an unknown fact holds it"},
 	}
 }
 

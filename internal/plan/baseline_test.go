@@ -35,18 +35,18 @@ func TestUnknownBaselineIsNotZero(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		given change
-		want  rollout.StuckJudgement
+		want  rollout.StuckJudgment
 	}{
-		{"unknown, two on the candidate", problems(2, 2), rollout.StuckJudgement{Unresolved: 2, NoBaseline: true}},
-		{"unknown, two of three on others", problems(3, 1), rollout.StuckJudgement{Unresolved: 1, NoBaseline: true}},
-		{"unknown, all on others", problems(3, 0), rollout.StuckJudgement{NoBaseline: true}},
-		{"unknown, and none", problems(0, 0), rollout.StuckJudgement{}},
-		{"known to be none", all(problems(2, 2), stuckBefore(0)), rollout.StuckJudgement{Candidate: 2, Workflow: "poison"}},
-		{"as many as before", all(problems(2, 2), stuckBefore(2)), rollout.StuckJudgement{Workflow: "poison"}},
-		{"the server cannot count them", uncounted(true), rollout.StuckJudgement{}},
+		{"unknown, two on the candidate", problems(2, 2), rollout.StuckJudgment{Unresolved: 2, NoBaseline: true}},
+		{"unknown, two of three on others", problems(3, 1), rollout.StuckJudgment{Unresolved: 1, NoBaseline: true}},
+		{"unknown, all on others", problems(3, 0), rollout.StuckJudgment{NoBaseline: true}},
+		{"unknown, and none", problems(0, 0), rollout.StuckJudgment{}},
+		{"known to be none", all(problems(2, 2), stuckBefore(0)), rollout.StuckJudgment{Candidate: 2, Workflow: "poison"}},
+		{"as many as before", all(problems(2, 2), stuckBefore(2)), rollout.StuckJudgment{Workflow: "poison"}},
+		{"the server cannot count them", uncounted(true), rollout.StuckJudgment{}},
 		{"first tasks that never complete have no baseline", all(problems(2, 2), stuck(func(s *rollout.Stuck) {
 			s.Unattributed, s.UnattributedSample = rollout.Counted(4), rollout.Sample{Candidate: 3, Others: 1, Workflow: "first"}
-		})), rollout.StuckJudgement{Candidate: 3, Workflow: "first", Unresolved: 2, NoBaseline: true}},
+		})), rollout.StuckJudgment{Candidate: 3, Workflow: "first", Unresolved: 2, NoBaseline: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := Look(of(ramps, c.given)).Propose()

@@ -151,9 +151,9 @@ func (v *View) uncounted(buildID string) string {
 // stuck weighs counts and samples of stuck workflows, each by itself: what is known of one is not lost with the other.
 // Reported problems count only beyond those of before the ramp: a workflow that never worked is not the candidate's
 // fault. Where it is not known how many there were, none of them is.
-func (v *View) stuck(candidate string) rollout.StuckJudgement {
+func (v *View) stuck(candidate string) rollout.StuckJudgment {
 	s := v.obs.Stuck
-	var out rollout.StuckJudgement
+	var out rollout.StuckJudgment
 	add := func(n rollout.Count, sample rollout.Sample, before int64) {
 		if !n.Known {
 			out.Problem = "the stuck workflows are not known: " + reasonOf(n)

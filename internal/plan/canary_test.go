@@ -55,7 +55,7 @@ func TestCanary(t *testing.T) {
 		{"stuck, with one count that failed", all(ramps, closed("v1", 1, 0), closed("v2", 1, 0), stuck(func(s *rollout.Stuck) {
 			s.Unattributed, s.UnattributedSample, s.Problems = rollout.Counted(30), rollout.Sample{Candidate: 20, Workflow: "a"}, rollout.Count{Reason: "away"}
 		})), func(c *rollout.Canary) bool {
-			return c.Stuck == rollout.StuckJudgement{Problem: "the stuck workflows are not known: away", Candidate: 20, Workflow: "a", Unresolved: 10}
+			return c.Stuck == rollout.StuckJudgment{Problem: "the stuck workflows are not known: away", Candidate: 20, Workflow: "a", Unresolved: 10}
 		}},
 		{"stuck since before the ramp", all(ramps, closed("v1", 1, 0), closed("v2", 1, 0), stuckBefore(1), stuck(func(s *rollout.Stuck) {
 			s.Problems, s.ProblemsSample = rollout.Counted(1), rollout.Sample{Candidate: 1, Workflow: "poison"}
@@ -65,7 +65,7 @@ func TestCanary(t *testing.T) {
 		})), func(c *rollout.Canary) bool { return c.Stuck.Candidate == 1 && c.Stuck.Unresolved == 0 }},
 		{"beside idle workflows of unversioned workers", all(ramps, routes("", "v2", 10, time.Hour), closed("v2", 1, 0), stuck(func(s *rollout.Stuck) {
 			s.Unattributed, s.UnattributedSample = rollout.Counted(500), rollout.Sample{Others: 20}
-		})), func(c *rollout.Canary) bool { return c.Stuck == rollout.StuckJudgement{} }},
+		})), func(c *rollout.Canary) bool { return c.Stuck == rollout.StuckJudgment{} }},
 		{"beside unversioned workers, some not known", all(ramps, routes("", "v2", 10, time.Hour), closed("v2", 1, 0), stuck(func(s *rollout.Stuck) {
 			s.Unattributed, s.UnattributedSample = rollout.Counted(500), rollout.Sample{Others: 19, Unknown: 1}
 		})), func(c *rollout.Canary) bool { return c.Stuck.Unresolved == 481 }},
@@ -73,7 +73,7 @@ func TestCanary(t *testing.T) {
 			s.Unattributed, s.UnattributedSample = rollout.Counted(7), rollout.Sample{Candidate: 1, Others: 2, Workflow: "a"}
 			s.Problems, s.ProblemsSample = rollout.Counted(5), rollout.Sample{Candidate: 2, Others: 3, Workflow: "b"}
 		})), func(c *rollout.Canary) bool {
-			return c.Stuck == rollout.StuckJudgement{Candidate: 3, Workflow: "a", Unresolved: 4}
+			return c.Stuck == rollout.StuckJudgment{Candidate: 3, Workflow: "a", Unresolved: 4}
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

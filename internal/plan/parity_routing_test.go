@@ -55,7 +55,7 @@ func routingParity() []parity.Case {
 		{Scenario: "a third version ramps, Progressive", Controller: "puts the target's first step in the ramp's place", Got: plans(third), Want: "WaitingForPollers; ResetRamp v2 10->0 Spec; first ClearRamp",
 			Why: "one move at a time: the ramp is cleared first, and the target's step is decided on what is then"},
 		{Scenario: "a third version ramps, AllAtOnce", Controller: "makes the target current, and the other ramp stays", Want: "WaitingForPollers; ResetRamp v2 10->0 Spec; first ClearRamp",
-			Got: plans(third, strategy(v1alpha1.AllAtOnce)), Why: "the ramp is cleared first, so that there is never one to a version that nobody asks for"},
+			Got: plans(third, strategy(v1alpha1.AllAtOnce)), Why: "the ramp is cleared first, so that there is never one to a version that the spec does not name"},
 		{Scenario: "a ramp to unversioned workers", Controller: "is taken for no ramp", Want: "RolloutComplete; ResetRamp 5->0 Spec; first ClearRamp",
 			Got: plans(func(g *given) { g.Observation.Routing.HasRamp, g.Observation.Routing.Percentage = true, 5 }), Why: "it is one, and the spec does not ask for it"},
 		{Scenario: "last step, pause over", Controller: "makes the target current", Got: plans(ramped(50, 11*time.Minute, 10, 50)), Want: "Ramping; Promote v2 50->100; after the push SetCurrent v2"},
@@ -79,7 +79,7 @@ func routingParity() []parity.Case {
 		{Scenario: "no current version, unversioned workers", Controller: stepOne, Want: "Ramping; Ramp v2 0->10 step 1/2; after the push SetRamp v2 10",
 			Got: plans(candidate(), noCurrent, func(g *given) { g.listed("v2").Queues[0].Unversioned = rollout.Yes })},
 		{Scenario: "no current version, and it is not known who polls", Controller: "goes to the first step", Want: "StaleFacts",
-			Got: plans(candidate(), noCurrent, func(g *given) { g.listed("v2").Queues[0].Unversioned = "" }), Why: "what is not known holds"},
+			Got: plans(candidate(), noCurrent, func(g *given) { g.listed("v2").Queues[0].Unversioned = "" }), Why: "an unknown fact holds it"},
 	}
 }
 

@@ -82,7 +82,7 @@ func templateParity() []parity.Case {
 		{Scenario: "other replicas only", Controller: "no update, it is scaled", Got: plans(stable, scales(replicas(5))), Want: "RolloutComplete; ScaleVersion v1 x5; edit files of v1 x5, guard on"},
 		{Scenario: "another environment variable", Controller: inPlace, Got: plans(stable, withEnv), Want: "RolloutComplete; UpdateVersion v1 Template x2; render files of v1 x2, guard on"},
 		{Scenario: "no hash is recorded", Controller: "never updates it", Got: plans(stable, func(g *given) { g.version("v1").TemplateHash = "" }), Want: "RolloutComplete; UpdateVersion v1 Template x2; render files of v1 x2, guard on",
-			Why: "what is not known to be the same is written anew"},
+			Why: "a template that may differ is written anew"},
 		{Scenario: "while it ramps", Controller: "the ramp goes on over the restart", Want: "WaitingForPollers; ResetRamp v2 10->0 Spec; UpdateVersion v2 Template x2; first ClearRamp; render files of v2 x2, guard on",
 			Got: plans(rampsAt(10, time.Minute), custom("v2"), templateOf("v3")), Why: "other pods are another candidate: gate and steps start over"},
 		{Scenario: "custom build ID cleared", Controller: "a new version", Got: plans(taken, asks("v2"), func(g *given) { g.version("v1").TemplateHash = hash("v2") }), Want: "WaitingForPollers; CreateVersion v2 x2; render files of v2 x2, guard on"},
@@ -196,7 +196,7 @@ func conditionParity() []parity.Case {
 		{Scenario: "target not registered for longer than progressDeadlineSeconds", Controller: "Progressing, WaitingForPollers, for ever", Want: "Ready=False WaitingForPollers Progressing=True Reconciling=False Stalled=True",
 			Got: shows(candidate(), unlisted("v2"), at(noon.Add(11*time.Minute))), Why: "waiting will not help: it is stalled too"},
 		{Scenario: "the object is missing", Controller: "nothing happens", Got: shows(func(g *given) { g.Spec, g.Record.Status = nil, &v1alpha1.WorkerDeployment{Spec: g.Spec.Spec} }), Want: "Ready=False InvalidSpec Progressing=False Reconciling=False Stalled=True",
-			Why: "a file that is gone is no wish to remove workers: everything is kept, and it is said"},
+			Why: "a file that is gone does not ask to remove workers: everything is kept, and it is said"},
 		{Scenario: "invalid spec", Controller: noProgress + "InvalidSpec", Got: shows(invalid), Want: "Ready=False InvalidSpec Progressing=False Reconciling=False Stalled=True"},
 		{Scenario: "Connection missing", Controller: noProgress + "ConnectionNotFound", Got: shows(func(g *given) { g.Connection = nil }), Want: "Ready=False ConnectionNotFound Progressing=False Reconciling=False Stalled=True"},
 		{Scenario: "Connection missing, old kind", Controller: noProgress + "TemporalConnectionNotFound before 1.7.0", Want: "Ready=False TemporalConnectionNotFound Progressing=False Reconciling=False Stalled=True",
@@ -213,6 +213,6 @@ func conditionParity() []parity.Case {
 		{Scenario: "describe says NotFound", Controller: "empty state, no error", Got: plans(empty), Want: "WaitingForPollers; CreateVersion v1 x2; render files of v1 x2, guard on"},
 		{Scenario: "somebody else is the manager", Controller: noProgress + "PlanExecutionFailed", Got: shows(candidate(), foreign()), Want: "Ready=False OwnedByAnother Progressing=False Reconciling=False Stalled=True",
 			Why: "a state of its own: nothing failed"},
-		{Scenario: "a failed gate", Controller: "Progressing, WaitingForPromotion", Got: shows(gatedIs(rollout.GateFailed)), Want: "Ready=False GateFailed Progressing=False Reconciling=False Stalled=True", Why: "the reason names the gate, and it is stalled: nobody has to wait for it"},
+		{Scenario: "a failed gate", Controller: "Progressing, WaitingForPromotion", Got: shows(gatedIs(rollout.GateFailed)), Want: "Ready=False GateFailed Progressing=False Reconciling=False Stalled=True", Why: "the reason names the gate, and it is stalled: waiting does not help"},
 	}
 }

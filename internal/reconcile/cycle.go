@@ -102,7 +102,7 @@ const MaxTries = 8
 // A cycle waits for all its groups together no longer than Groups says, 5 seconds in the bot, and as long again for the
 // raises of each environment. Where the calls of a Temporal namespace hang, the cycle goes on with the other groups and
 // commits what they decided. The late group stays at work: it lowers as soon as it can. Its end starts a cycle, which
-// commits and raises what it decided before it waits for other groups. Until its end, about a minute later at most, its
+// commits and raises what it decided before it waits for other groups. Until its end, less than two minutes later, its
 // worker deployments are in no other group, and from then on no cycle waits for its namespace, until a group of it is
 // done in time. Only an environment whose commits may be proposed as a pull request (a protected branch) waits for its
 // late groups: such a commit has to be about all of it.

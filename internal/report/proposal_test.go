@@ -114,7 +114,7 @@ func lowTraffic() ProposalReport {
 	r := goingOn()
 	c := r.Proposal.Canary
 	c.Enough, c.CandidateCounts, c.AgainstCounts = false, rollout.ArmCounts{Closed: 1}, rollout.ArmCounts{Closed: 19, Failed: 1}
-	c.Stuck = rollout.StuckJudgement{Candidate: 1, Workflow: "order-4711", Unresolved: 2}
+	c.Stuck = rollout.StuckJudgment{Candidate: 1, Workflow: "order-4711", Unresolved: 2}
 	r.Snapshot.Observation.Versions[0].Closed = rollout.ClosedCounts{Known: true, Since: c.Since, Completed: 18, Failed: 1}
 	r.Snapshot.Observation.Versions[1].Closed = rollout.ClosedCounts{Known: true, Since: c.Since, Completed: 1}
 	r.Snapshot.Facts, r.Snapshot.Spec.Spec.Rollout.Analysis.OnTooFewSamples = nil, v1alpha1.SamplesAdvance
@@ -187,7 +187,7 @@ func spoiltBy(text string) ProposalReport {
 	r.Plan.Deployment = rollout.Name{Namespace: text, Name: text}
 	r.Plan.Environment.Name = text
 	r.Asked.Action.BuildID, r.Asked.Action.Reason = text, text
-	r.Proposal.Canary.Candidate, r.Proposal.Canary.Against, r.Proposal.Canary.Stuck = text, text+"2", rollout.StuckJudgement{Candidate: 1, Workflow: text}
+	r.Proposal.Canary.Candidate, r.Proposal.Canary.Against, r.Proposal.Canary.Stuck = text, text+"2", rollout.StuckJudgment{Candidate: 1, Workflow: text}
 	obs := &r.Snapshot.Observation
 	obs.Routing.Current, obs.Routing.Ramping = text+"2", text
 	obs.Gates = []rollout.GateRun{{WorkflowID: text, TaskQueue: text, State: rollout.GateState(text), Reason: text}}

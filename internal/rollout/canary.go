@@ -50,7 +50,7 @@ type Canary struct {
 	CeilingEvidence float64 `json:"ceilingEvidence,omitempty"`
 	Bound           float64 `json:"bound"`
 	// Stuck workflows, which no count shows.
-	Stuck StuckJudgement `json:"stuck"`
+	Stuck StuckJudgment `json:"stuck"`
 }
 
 // ArmCounts are closed workflows of one side of a comparison.
@@ -59,8 +59,8 @@ type ArmCounts struct {
 	Failed int64 `json:"failed"`
 }
 
-// StuckJudgement is what the counts and samples of stuck workflows come to.
-type StuckJudgement struct {
+// StuckJudgment is what the counts and samples of stuck workflows come to.
+type StuckJudgment struct {
 	// Problem says why they are not known; "" if they are.
 	Problem string `json:"problem,omitempty"`
 	// Candidate counts those that were seen to be stuck on the candidate; Workflow is one of them.

@@ -117,7 +117,7 @@ func namesParity() []parity.Case {
 		{Scenario: "taken by another version", Controller: never, Got: nameOf("app", "1.0", "app-1-0"), Want: "app-1-0-41fd04e97a", Why: "the hashed form is free"},
 		{Scenario: "taken by another worker deployment", Controller: never, Got: nameOf("foo", "bar-1", "foo-bar-1"), Want: "foo-bar-1-0d2ae85555", Why: "the hashed form is free"},
 		{Scenario: "labels", Controller: "the worker deployment's name and the build ID", Got: labelsOf("hello-world", "v1.2.3-f95c"), Want: "temporal.io/deployment-name=hello-world temporal.io/build-id=v1.2.3-f95c"},
-		{Scenario: "labels of a name that is no label", Controller: "cleaned, in lower case", Got: labelsOf("Hello.World", "v1"), Want: "temporal.io/deployment-name=hello-world temporal.io/build-id=v1"},
+		{Scenario: "labels of a name that a label cannot hold", Controller: "cleaned, in lower case", Got: labelsOf("Hello.World", "v1"), Want: "temporal.io/deployment-name=hello-world temporal.io/build-id=v1"},
 		{Scenario: "name in Temporal", Controller: "`demo/hello-world`", Got: func(*testing.T) string { return rollout.Name{Namespace: "demo", Name: "hello-world"}.String() }, Want: "demo/hello-world"},
 	}
 }

@@ -83,7 +83,7 @@ func stuckOf(s *rollout.Snapshot) *object {
 	return o
 }
 
-func judgeStuck(o *object, j rollout.StuckJudgement) {
+func judgeStuck(o *object, j rollout.StuckJudgment) {
 	o.text("problem", j.Problem)
 	o.integer("candidate", j.Candidate)
 	o.text("workflow", j.Workflow)

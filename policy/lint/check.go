@@ -65,7 +65,7 @@ func (c *checker) check(cfg policy.Config) {
 		c.flows(compiled)
 	}
 	for _, m := range c.tests {
-		c.misspeltTests(m)
+		c.misspelledTests(m)
 		c.mocks(m)
 	}
 }

@@ -220,7 +220,7 @@ given := {"author": "ada"}
 			"policies/p.rego:1: package acme: nothing asks it and nothing uses it (did you mean rampart.drift?) [package]",
 		}},
 		{name: "a package of helpers", policy: "package shop.helpers\n\nis_late if input.action.step > 2\n"},
-		{name: "a misspelt rule", policy: head + `denny contains {"rule": "shop.x", "msg": "no"}` + "\n", want: []string{
+		{name: "a misspelled rule", policy: head + `denny contains {"rule": "shop.x", "msg": "no"}` + "\n", want: []string{
 			"policies/p.rego:3: rampart.rollout.denny: nothing asks for this rule and none uses it (did you mean deny?) [rule]",
 		}},
 		{name: "a rule of another package", policy: "package rampart.spec\n\nrollback contains {\"rule\": \"shop.x\", \"msg\": \"no\"}\n", want: []string{

@@ -64,9 +64,9 @@ func (l environmentList) empty() []parse.Problem {
 }
 
 // strays are patterns of a list that match no environment. These are all, if the list matches none at all; else those
-// that look misspelt, as others may be for environments that are still to come.
+// that look misspelled, as others may be for environments that are still to come.
 func strays(n *parse.Node, names []string) []parse.Problem {
-	var out, misspelt []parse.Problem
+	var out, misspelled []parse.Problem
 	for _, item := range n.Items {
 		message := stray(item.Value, names)
 		if message == "" {
@@ -77,11 +77,11 @@ func strays(n *parse.Node, names []string) []parse.Problem {
 		out = append(out, p)
 		if pattern, _ := item.Value.(string); !strings.Contains(pattern, "*") &&
 			v1alpha1.Closest(pattern, names) != "" {
-			misspelt = append(misspelt, p)
+			misspelled = append(misspelled, p)
 		}
 	}
 	if len(out) < len(n.Items) {
-		return misspelt
+		return misspelled
 	}
 	return out
 }

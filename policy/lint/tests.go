@@ -12,8 +12,8 @@ import (
 // testPrefix is how the names of tests begin.
 const testPrefix = "test_"
 
-// misspeltTests finds rules of a file of tests that look like tests, but are not run and that no test uses.
-func (c *checker) misspeltTests(m *ast.Module) {
+// misspelledTests finds rules of a file of tests that look like tests, but are not run and that no test uses.
+func (c *checker) misspelledTests(m *ast.Module) {
 	for _, r := range m.Rules {
 		name := headName(r)
 		if len(r.Head.Args) > 0 || strings.HasPrefix(name, testPrefix) || strings.HasPrefix(name, "todo_"+testPrefix) {
@@ -26,7 +26,7 @@ func (c *checker) misspeltTests(m *ast.Module) {
 	}
 }
 
-// meantTest is the name of a test whose beginning was misspelt by two letters at most; "": it does not look like one.
+// meantTest is the name of a test whose beginning was misspelled by two letters at most; "": it does not look like one.
 func meantTest(name string) string {
 	best, meant := 3, ""
 	for n := len(testPrefix) - 1; n <= min(len(testPrefix)+1, len(name)-1); n++ {

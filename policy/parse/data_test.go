@@ -129,7 +129,7 @@ func TestFreezeZone(t *testing.T) {
 	require.Empty(t, problems)
 }
 
-// What is offered in place of a misspelt time zone can be loaded. The list is that of the time zone
+// What is offered in place of a misspelled time zone can be loaded. The list is that of the time zone
 // database.
 func TestSuggestedTimeZonesCanBeLoaded(t *testing.T) {
 	for _, name := range strings.Fields(zones) {

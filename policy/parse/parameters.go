@@ -256,7 +256,7 @@ func given(value any) string {
 	return fmt.Sprint(value)
 }
 
-// didYouMean offers the value of a list that is most like a misspelt one.
+// didYouMean offers the value of a list that is most like a misspelled one.
 func didYouMean(value any, values []string) string {
 	name, _ := value.(string)
 	if near := v1alpha1.Closest(name, values); near != "" {

@@ -104,7 +104,7 @@ func (p *parameters) zone(keys []string) []Problem {
 //go:embed zones.txt
 var zones string
 
-// nearestZone is the time zone that is most like a misspelt one; a place alone, such as Berlin, is looked for too.
+// nearestZone is the time zone that is most like a misspelled one; a place alone, such as Berlin, is looked for too.
 func nearestZone(name string) string {
 	names := strings.Fields(zones)
 	if strings.Contains(name, "/") {

@@ -30,9 +30,9 @@ const (
 )
 
 // TestScale measures whole cycles of the bot beside native git, in turn, and prints a table. Native git does the same
-// work on a repository of its own. SCALE says on how many worker deployments: `make bench` 1 000 and 10 000, the
-// everyday test a few, to see that all of it works. After each cycle the server's branch is looked at: it has to hold
-// what it should, and nothing else.
+// work on a repository of its own. SCALE says on how many worker deployments: `make bench` 1 000 unless it is set,
+// the everyday test a few, to see that all of it works. After each cycle the server's branch is looked at: it has to
+// hold what it should, and nothing else.
 //
 // What worker deployments wait for in Temporal namespaces that are slow is measured once, without a fleet.
 //

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The chart refuses values that are misspelt or missing, and all that it can render an API server takes where pods have
-// to be restricted. Running it is part of each delivery.
+// The chart refuses values that are misspelled or missing, and all that it can render an API server takes where pods
+// have to be restricted. Running it is part of each delivery.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	s := Start(t)

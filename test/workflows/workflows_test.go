@@ -1,4 +1,4 @@
-// Package workflows checks the workflow that releases, the example workflows, and those that the guides show, as their
+// Package workflows checks the project's own workflows, the example workflows, and those that the guides show, as their
 // platforms would.
 package workflows
 

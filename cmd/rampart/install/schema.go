@@ -12,7 +12,7 @@ func schemaCommand(a *cmdutil.App) *cobra.Command {
 		Use:   "schema [KIND]",
 		Short: "Print the JSON Schema of a kind of object, for editors",
 		Long: `Schema prints the JSON Schema (draft-07) of one kind of object, or without KIND one schema for all
-kinds: an object's kind says which part of it counts. Editors complete fields with it and mark what is misspelt. It
+kinds: an object's kind says which part of it counts. Editors complete fields with it and mark what is misspelled. It
 knows a pod template as Kubernetes has it.
 
 It says less than rampart validate: rules that compare fields are not in it.`,

@@ -24,7 +24,7 @@ func (v *validator) require(parent *node, key string) *node {
 	field := parent.get(key)
 	if field == nil || field.kind == nullNode && !field.bad {
 		if slices.ContainsFunc(parent.kids, func(k *node) bool { return k.meant == key }) {
-			return nil // it is there, misspelt, and that was said
+			return nil // it is there, misspelled, and that was said
 		}
 		at := &node{parent: parent, key: key, line: parent.line, column: parent.column}
 		if field != nil {
