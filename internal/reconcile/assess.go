@@ -140,12 +140,9 @@ func (r *Reconciler) work(ctx context.Context, g *group) {
 	}
 }
 
-// wait waits for groups, but not for those of slow namespaces.
-func (r *Reconciler) wait(over context.Context, groups []*group) {
+// wait waits for groups until they are done, or the time is over.
+func wait(over context.Context, groups []*group) {
 	for _, g := range groups {
-		if r.running.slow[g.groupKey] {
-			continue
-		}
 		select {
 		case <-g.done:
 		case <-over.Done():

@@ -162,7 +162,8 @@ func (a *absence) isAsSeen(d *rollout.Decision) bool {
 }
 
 // lowerBlind lowers traffic while the repository is away, by what was read last. It is recorded when Git is back.
-// Waited says that it was waited for.
+// Waited says that it was waited for. Environments wait for their groups beside each other: a Temporal namespace that
+// hangs delays no rollback of another environment.
 func (r *Reconciler) lowerBlind(ctx context.Context, report *Report, waited bool) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -170,35 +171,53 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report, waited bool
 	if r.last == nil || r.notOurs() != nil {
 		return nil //nolint:nilerr // survey says that it is not ours
 	}
+	errs := make([]error, len(r.last.World.Environments))
+	var turn sync.Mutex // guards r and the report; an environment unlocks it while it waits for its groups
+	var all sync.WaitGroup
+	for i, env := range r.last.World.Environments {
+		all.Go(func() {
+			turn.Lock()
+			defer turn.Unlock()
+			errs[i] = r.lowerBlindIn(ctx, r.last.withCommitted(env), report, waited, &turn)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// lowerBlindIn lowers the traffic of one environment. It loads MaxDue worker deployments at a time, as many as a cycle
+// decides at most, and waits for them before it loads the next. The caller locks turn, which is unlocked meanwhile.
+func (r *Reconciler) lowerBlindIn(ctx context.Context, env rollout.EnvironmentWorld, report *Report, waited bool,
+	turn *sync.Mutex) error {
 	var errs []error
 	here, giveUp := context.WithCancel(ctx) // the repository is away: it is not asked for missing objects
 	giveUp()
-	for _, env := range r.last.World.Environments {
-		env = r.last.withCommitted(env)
-		name := env.Environment.Name
-		r.drain(name, report, r.endedNow)    // what cannot be committed now is decided again
-		entries := slices.Clone(env.Entries) // those that waited come first
-		slices.SortStableFunc(entries, func(a, b *rollout.IndexEntry) int {
-			return byTurn(r.resync.Waiting(resync.Key{Env: name, Name: a.Deployment}),
-				r.resync.Waiting(resync.Key{Env: name, Name: b.Deployment}))
-		})
-		for part := range slices.Chunk(entries, cmp.Or(r.MaxDue, DefaultMaxDue)) {
-			// One that cannot be read keeps no other's traffic where it is.
-			snapshots, err := r.last.load(here, r.last.Snapshots(name, part))
-			errs = append(errs, err)
-			groups := r.group(env, snapshots)
-			for _, g := range groups {
-				if g.blind = true; !env.Unrecorded {
-					g.since = r.last.at
-				}
-				g.hasty = !waited && r.Now().Sub(r.last.at) <= cmp.Or(r.Patience, DefaultPatience)
+	name := env.Environment.Name
+	r.drain(name, report, r.endedNow)    // what cannot be committed now is decided again
+	entries := slices.Clone(env.Entries) // those that waited come first
+	slices.SortStableFunc(entries, func(a, b *rollout.IndexEntry) int {
+		return byTurn(r.resync.Waiting(resync.Key{Env: name, Name: a.Deployment}),
+			r.resync.Waiting(resync.Key{Env: name, Name: b.Deployment}))
+	})
+	for part := range slices.Chunk(entries, cmp.Or(r.MaxDue, DefaultMaxDue)) {
+		// One that cannot be read keeps no other's traffic where it is.
+		snapshots, err := r.last.load(here, r.last.Snapshots(name, part))
+		errs = append(errs, err)
+		groups := r.group(env, snapshots)
+		for _, g := range groups {
+			if g.blind = true; !env.Unrecorded {
+				g.since = r.last.at
 			}
-			r.start(ctx, groups)
-			over, end := r.Groups.waiting()
-			r.wait(over, groups)
-			end()
-			r.drain(name, report, r.endedNow)
+			g.hasty = !waited && r.Now().Sub(r.last.at) <= cmp.Or(r.Patience, DefaultPatience)
 		}
+		r.start(ctx, groups)
+		over, end := r.Groups.waiting()
+		awaited := r.running.awaited(groups)
+		turn.Unlock()
+		wait(over, awaited)
+		turn.Lock()
+		end()
+		r.drain(name, report, r.endedNow)
 	}
 	return errors.Join(errs...)
 }

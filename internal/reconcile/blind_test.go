@@ -1,9 +1,13 @@
 package reconcile
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -172,4 +176,71 @@ func TestBlindAfterDays(t *testing.T) {
 			require.Equal(t, may, r.refuseBlind(g, d) == "", r.refuseBlind(g, d))
 		})
 	}
+}
+
+// timed is a Router that keeps how long after its begin it lowered which worker deployments.
+type timed struct {
+	*spread
+	begin time.Time
+	at    map[string]time.Duration
+}
+
+func (l *timed) Lower(ctx context.Context, on rollout.Subject, call rollout.RoutingCall) error {
+	l.mu.Lock()
+	l.at[on.Deployment.Name] = time.Since(l.begin)
+	l.mu.Unlock()
+	return l.spread.Lower(ctx, on, call)
+}
+
+// awayFor runs a cycle that reads the repository, then one without it in which every worker deployment is rolled back.
+// It gives when each was lowered, and how long the second cycle took.
+func (s *spread) awayFor(r *Reconciler, delays map[string]time.Duration) (at map[string]time.Duration,
+	took time.Duration) {
+	_, err := r.Cycle(s.t.Context())
+	require.NoError(s.t, err)
+	s.delays, s.readErr = delays, errors.New("away")
+	for _, env := range s.world.Environments {
+		for _, d := range env.Deployments {
+			s.verdicts[d.Deployment] = rollback("rollout.canary")
+		}
+	}
+	l := &timed{spread: s, begin: time.Now(), at: map[string]time.Duration{}}
+	r.Router = l
+	_, err = r.Cycle(s.t.Context())
+	require.ErrorContains(s.t, err, "away")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(l.at), time.Since(l.begin)
+}
+
+// While the repository is away, environments take the time of the slowest, not the sum.
+func TestEnvironmentsAreLoweredBesideEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, delays := newSpread(t, "n0", "n1", "n2", "n3", "n4"), map[string]time.Duration{}
+		s.apart()
+		for i := range 5 {
+			delays[fmt.Sprint("n", i)] = time.Second + time.Duration(i)*200*time.Millisecond
+		}
+		r := s.reconciler()
+		defer r.Close()
+		at, took := s.awayFor(r, delays)
+		require.Len(t, at, 5)
+		require.Equal(t, slices.Max(slices.Collect(maps.Values(at))), took)
+		require.LessOrEqual(t, took, 2*1800*time.Millisecond, "two questions of the slowest")
+	})
+}
+
+// While the repository is away, a namespace that hangs delays no rollback of another environment. That holds also where
+// the other one has more worker deployments than are decided at once.
+func TestHangingEnvironmentWithoutTheRepository(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSpread(t, "hung", "well", "well", "well")
+		s.divide()
+		r := s.reconciler()
+		defer r.Close()
+		r.MaxDue = 1
+		at, took := s.awayFor(r, map[string]time.Duration{"hung": never})
+		require.Equal(t, map[string]time.Duration{"w001": 0, "w002": 0, "w003": 0}, at)
+		require.Equal(t, r.Groups.Wait, took, "it is waited for once")
+	})
 }

@@ -28,7 +28,7 @@ func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, de
 	r.start(ctx, groups)
 	over, end := r.Groups.waiting()
 	defer end()
-	r.wait(over, groups)
+	wait(over, r.running.awaited(groups))
 	report.merge(r.collect(env.Environment.Name, func(g *group) bool { return g.raises }, nil), r)
 	return nil
 }

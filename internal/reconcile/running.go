@@ -27,6 +27,11 @@ type running struct {
 	all     sync.WaitGroup
 }
 
+// awaited are the groups that a cycle waits for: not those of slow namespaces.
+func (r *running) awaited(groups []*group) []*group {
+	return slices.DeleteFunc(slices.Clone(groups), func(g *group) bool { return r.slow[g.groupKey] })
+}
+
 // done reports whether all groups of an environment are done that a cycle waits for: not those of slow namespaces.
 func (r *running) done(environment string, groups []*group) bool {
 	return !slices.ContainsFunc(groups, func(g *group) bool {
