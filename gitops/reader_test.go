@@ -212,7 +212,7 @@ func TestReadConfigProblems(t *testing.T) {
 		"no Config":   {"a: 1\n", "rampart.yaml: holds no Config"},
 		"two Configs": {twoEnvironments + "---\n" + twoEnvironments, "holds a second Config"},
 		"another":     {connectionYAML, "holds a TemporalConnection"},
-		"misspelled":    {strings.ReplaceAll(twoEnvironments, "specs:", "spec:"), "did you mean specs"},
+		"misspelled":  {strings.ReplaceAll(twoEnvironments, "specs:", "spec:"), "did you mean specs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, err := index.ReadFolder(writeFolder(t, map[string]string{layout.Config: c.text}))

@@ -24,13 +24,13 @@ func TestUnmatchedPatterns(t *testing.T) {
 		lists         string
 		held, warning []string
 	}{
-		"all there":        {lists: "specs: [w/a.yaml]\n      policies: [p/gold.rego, \"p/*.rego\"]\n      data: [p/data.yaml]\n"},
-		"a misspelled path":  {lists: "specs: [w/a.yaml]\n      policies: [p/gold.rego]\n      data:\n        - p/data.yaml\n        - p/dat.yaml\n", held: []string{"Error rampart.yaml:11: data: p/dat.yaml matches no file"}},
-		"a folder":         {lists: "specs: [w/a.yaml]\n      policies: [p]\n", held: []string{`Error rampart.yaml:8: policies: p is a folder, and matches no file: for all files below it write "p/**"`}},
-		"a folder, slash":  {lists: "specs: [w/a.yaml]\n      policies: [p/]\n", held: []string{`Error rampart.yaml:8: policies: p/ is a folder, and matches no file: for all files below it write "p/**"`}},
-		"a folder missing": {lists: "specs: [w/a.yaml]\n      policies: [q/gold.rego]\n", held: []string{"Error rampart.yaml:8: policies: q/gold.rego matches no file"}},
-		"wildcards":        {lists: "specs: [w/a.yaml]\n      policies: [\"q/*.rego\"]\n      data: [\"p/{x,y}.yaml\"]\n", warning: []string{"Warning rampart.yaml:8: policies: q/*.rego matches no file", "Warning rampart.yaml:9: data: p/{x,y}.yaml matches no file"}},
-		"specs":            {lists: "specs: [w, \"w/*.yml\", w/a.yaml]\n", warning: []string{`Warning rampart.yaml:7: specs: w is a folder, and matches no file: for all files below it write "w/**"`, "Warning rampart.yaml:7: specs: w/*.yml matches no file"}},
+		"all there":         {lists: "specs: [w/a.yaml]\n      policies: [p/gold.rego, \"p/*.rego\"]\n      data: [p/data.yaml]\n"},
+		"a misspelled path": {lists: "specs: [w/a.yaml]\n      policies: [p/gold.rego]\n      data:\n        - p/data.yaml\n        - p/dat.yaml\n", held: []string{"Error rampart.yaml:11: data: p/dat.yaml matches no file"}},
+		"a folder":          {lists: "specs: [w/a.yaml]\n      policies: [p]\n", held: []string{`Error rampart.yaml:8: policies: p is a folder, and matches no file: for all files below it write "p/**"`}},
+		"a folder, slash":   {lists: "specs: [w/a.yaml]\n      policies: [p/]\n", held: []string{`Error rampart.yaml:8: policies: p/ is a folder, and matches no file: for all files below it write "p/**"`}},
+		"a folder missing":  {lists: "specs: [w/a.yaml]\n      policies: [q/gold.rego]\n", held: []string{"Error rampart.yaml:8: policies: q/gold.rego matches no file"}},
+		"wildcards":         {lists: "specs: [w/a.yaml]\n      policies: [\"q/*.rego\"]\n      data: [\"p/{x,y}.yaml\"]\n", warning: []string{"Warning rampart.yaml:8: policies: q/*.rego matches no file", "Warning rampart.yaml:9: data: p/{x,y}.yaml matches no file"}},
+		"specs":             {lists: "specs: [w, \"w/*.yml\", w/a.yaml]\n", warning: []string{`Warning rampart.yaml:7: specs: w is a folder, and matches no file: for all files below it write "w/**"`, "Warning rampart.yaml:7: specs: w/*.yml matches no file"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{layout.Config: head + tc.lists, "w/a.yaml": specYAML("shop", "a", "i:1"), "p/gold.rego": "package gold", "p/data.yaml": "a: 1"}

@@ -81,7 +81,7 @@ func TestLastUsableConfiguration(t *testing.T) {
 		"renamed, and wrong":               {apartWith(soundA, strings.Replace(wrongB, "name: b", "name: c", 1)), nil, []string{aIsOK, bAsBefore}, ".output.path"},
 		"a second document":                {apartWith(soundA, soundB) + "---\n" + connectionYAML, nil, []string{aAsBefore, bAsBefore}, "holds a TemporalConnection"},
 		"a folder":                         {"", map[string]string{layout.Config + "/x": ""}, []string{aAsBefore, bAsBefore}, "is not a file"},
-		"a misspelled name":                  {"", map[string]string{"rampart.yml": apartWith(soundA, soundB)}, []string{aAsBefore, bAsBefore}, "rampart.yml: is not read: the configuration is in rampart.yaml, and there is none"},
+		"a misspelled name":                {"", map[string]string{"rampart.yml": apartWith(soundA, soundB)}, []string{aAsBefore, bAsBefore}, "rampart.yml: is not read: the configuration is in rampart.yaml, and there is none"},
 		"none":                             {"", nil, []string{"default deploy ok"}, ""},
 		"none, where records are of one":   {"", map[string]string{"deploy/a/shop/checkout/routing.yaml": recordedIn("a")}, []string{aAsBefore, bAsBefore}, "rampart.yaml: is gone, and deploy has records of environment a: put it back"},
 		"none, and records are its own":    {"", map[string]string{"deploy/a/shop/checkout/routing.yaml": recordedIn("default")}, []string{"default deploy ok"}, ""},

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 type prefetcher struct {
@@ -32,9 +34,16 @@ func TestRest(t *testing.T) {
 		require.Equal(t, forgot, c.last == "forget", "what came is forgotten as well")
 		return after.NumForcedGC - before.NumForcedGC
 	}
+	report := Report{World: rollout.World{Environments: make([]rollout.EnvironmentWorld, 1)}}
 	for range firstCycles {
-		require.NotZero(t, collections(Report{}))
+		require.NotZero(t, collections(report))
 	}
-	require.Zero(t, collections(Report{LookedAt: manyDecisions - 1}))
-	require.NotZero(t, collections(Report{LookedAt: manyDecisions}))
+	report.LookedAt = manyDecisions - 1
+	require.Zero(t, collections(report))
+	report.LookedAt = manyDecisions
+	require.NotZero(t, collections(report))
+
+	was := c
+	r.Rest(t.Context(), Report{})
+	require.Equal(t, was, c, "the repository could not be read: it is not asked")
 }

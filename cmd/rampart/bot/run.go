@@ -199,9 +199,7 @@ func (l *loop) run(ctx context.Context) error {
 			return err
 		}
 		l.watch(r.World)
-		if err == nil {
-			l.bot.Rest(ctx, r)
-		}
+		l.bot.Rest(ctx, r) // also where single environments failed
 		if err := l.bell.Wait(ctx, l.pause(r, err)); err != nil {
 			break
 		}
