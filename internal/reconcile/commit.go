@@ -64,15 +64,23 @@ func (r *Reconciler) admit(ctx context.Context, env rollout.EnvironmentWorld, de
 }
 
 // recent leaves out the decisions to scale a version down that were made too long ago: it may have traffic by now.
+// Where such a decision also raises, the next status says that it was not raised.
 func (r *Reconciler) recent(ctx context.Context, decisions []*rollout.Decision,
 	report *Report) []*rollout.Decision {
 	return slices.DeleteFunc(slices.Clone(decisions), func(d *rollout.Decision) bool {
 		scales := func(a rollout.Action) bool { return a.Kind == rollout.ScaleDown }
 		old := r.tooOld(d) && slices.ContainsFunc(d.Plan.Actions, scales)
-		if old {
-			r.leave(ctx, d, report)
+		if !old {
+			return false
 		}
-		return old
+		if raises(d) {
+			r.Log.InfoContext(ctx, "not committed on old facts", "deployment", d.Plan.Deployment.String())
+			report.problems[keyOf(d)] = r.staleFacts("made")
+			report.note(d)
+			r.resync.Wait(keyOf(d), r.Now())
+		}
+		r.leave(ctx, d, report)
+		return true
 	})
 }
 

@@ -75,9 +75,7 @@ func (r *Reconciler) carryOut(ctx context.Context, g *group, d *rollout.Decision
 	}
 	if raises(d) && r.tooOld(d) {
 		r.Log.InfoContext(ctx, "not raised on old facts", "deployment", d.Plan.Deployment.String())
-		report.problems[keyOf(d)] = &rollout.Problem{Reason: rollout.StaleFacts, Message: fmt.Sprintf("not raised: "+
-			"when its commit was pushed, what was seen of Temporal was more than %s old; it is decided again by newer "+
-			"facts", r.Limits.FactMaxAge)}
+		report.problems[keyOf(d)] = r.staleFacts("pushed")
 		g.postpone(d.Snapshot.Deployment, r.Now())
 		return done
 	}
@@ -101,6 +99,13 @@ func (r *Reconciler) carryOut(ctx context.Context, g *group, d *rollout.Decision
 // tooOld reports whether what a decision was made on is too old by now to raise on it.
 func (r *Reconciler) tooOld(d *rollout.Decision) bool {
 	return r.Now().Sub(d.Snapshot.Observation.At) > r.Limits.FactMaxAge
+}
+
+// staleFacts says that traffic was not raised on old facts, when the commit of the raise was made or pushed.
+func (r *Reconciler) staleFacts(commitWas string) *rollout.Problem {
+	return &rollout.Problem{Reason: rollout.StaleFacts, Message: fmt.Sprintf("not raised: when its commit was %s, "+
+		"what was seen of Temporal was more than %s old; it is decided again by newer facts", commitWas,
+		r.Limits.FactMaxAge)}
 }
 
 // raises reports whether a decision raises traffic, or moves workflows to another version.

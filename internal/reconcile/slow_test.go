@@ -158,6 +158,33 @@ func TestScaleDownIsDecidedOnNewFacts(t *testing.T) {
 	require.Equal(t, kept, r.recent(t.Context(), all, &report))
 	require.NotContains(t, all, (*rollout.Decision)(nil), "the next try has them all")
 	require.True(t, report.More, "it is decided again at once")
+	require.Empty(t, report.problems)
+	require.Empty(t, report.made)
+	require.Zero(t, r.resync.Waiting(keyOf(all[0])))
+}
+
+// A raise that is left out of the commit with an old decision to scale down says so in the next status. The worker
+// deployment is among the first in the next cycle.
+func TestRaiseThatIsLeftOutSaysSo(t *testing.T) {
+	for name, p := range map[string]rollout.Plan{"traffic": {Raise: &rollout.RoutingCall{}}, "workflows": {Batches: []rollout.BatchStart{{}}}} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			r := s.reconciler()
+			d := &rollout.Decision{Snapshot: s.world.Environments[0].Deployments[0], Plan: p}
+			d.Snapshot.Observation.At, d.Plan.Actions = s.now.Add(-r.Limits.FactMaxAge-time.Second), []rollout.Action{{Kind: rollout.ScaleDown}}
+			report := newReport()
+			require.Empty(t, r.recent(t.Context(), []*rollout.Decision{d}, &report))
+			r.end(t.Context(), &report)
+			said := r.failures[keyOf(d)]
+			require.NotNil(t, said)
+			require.Equal(t, rollout.StaleFacts, said.Reason)
+			require.Contains(t, said.Message, "not raised: when its commit was made, what was seen of Temporal was more than 1m0s old")
+			require.Equal(t, s.now, r.resync.Waiting(keyOf(d)))
+			require.True(t, report.More)
+			require.Equal(t, []rollout.Made{{Decision: d}}, report.made)
+			require.Empty(t, report.Failures, "no call failed")
+		})
+	}
 }
 
 // Raises that a cycle has no time for come first in the next one, before what is to be raised again.
