@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -76,6 +77,37 @@ func TestFreezeThatComesWhileAGroupIsLate(t *testing.T) {
 			r.Close()
 		})
 	}
+}
+
+// A late group that raises nothing on old facts says so in the status that the next cycle commits. That cycle raises,
+// and the one after it says that nothing is wrong any more.
+func TestLateGroupSaysThatFactsWereOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, "a", "b")
+		c.most, c.now = 2, time.Now()
+		r := c.reconciler()
+		hung := make(chan struct{})
+		r.Groups, r.Router = DefaultGroupLimits(), slowRaises{r.Router, func(context.Context, rollout.Subject) error {
+			<-hung
+			return nil
+		}}
+		status := func() string { return c.world.Environments[0].Deployments[1].Record.Files[layout.Status].Data }
+		c.once(r)
+		c.once(r)
+		require.NotEmpty(t, r.running.groups, "it is late")
+		synctest.Wait()
+		c.now = c.now.Add(2 * time.Minute)
+		close(hung)
+		synctest.Wait()
+		require.Equal(t, []string{"a SetRamp"}, c.calls)
+		require.NotContains(t, status(), rollout.StaleFacts)
+		c.once(r)
+		require.Contains(t, c.calls, "b SetRamp")
+		require.Contains(t, status(), "not raised: when its commit was pushed, what was seen of Temporal was more than")
+		c.once(r)
+		require.NotContains(t, status(), rollout.StaleFacts)
+		r.Close()
+	})
 }
 
 // What takes traffic back has time of its own, however long it took to observe.

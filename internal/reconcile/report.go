@@ -106,6 +106,11 @@ func (r *Reconciler) end(ctx context.Context, report *Report) {
 	if r.Decisions != nil && len(report.made) > 0 {
 		r.Decisions.Record(ctx, report.made)
 	}
+	r.keepFailures(report)
+}
+
+// keepFailures keeps the failures of a report for the statuses of worker deployments that are loaded after it.
+func (r *Reconciler) keepFailures(report *Report) {
 	if r.failures == nil {
 		r.failures = map[resync.Key]*rollout.Problem{}
 	}
