@@ -430,11 +430,25 @@ func (s *scale) first() {
 	repo := gittest.NewBareRepo(s)
 	repo.Commit(gittest.Commit{Write: files})
 	url := served(s, repo)
-	target := wallMost(4 * time.Second)
-	if s.changed != nil {
-		target = wallScaled(4*time.Second, nativeChange)
+	target := func(most time.Duration) target {
+		if s.changed == nil {
+			return wallMost(most)
+		}
+		return wallScaled(most, nativeChange)
 	}
-	plan := s.table.row("plan and render all from memory, two cores", target)
+	one := s.table.row("decide one and render it", target(500*time.Microsecond))
+	one.by, one.from = s.changed, 1000
+	decide := decideOne(s)
+	collectAsBot()
+	for range s.rounds(9) {
+		const times = 200
+		wall, cpu := time.Now(), ownCPU()
+		for range times {
+			decide()
+		}
+		one.add(cost{time.Since(wall) / times, (ownCPU() - cpu) / times}, cost{})
+	}
+	plan := s.table.row("plan and render all from memory, two cores", target(4*time.Second))
 	plan.by = s.changed
 	for range s.rounds(5) {
 		b := startBot(s, botConfig{URL: url, Cache: s.TempDir()})
