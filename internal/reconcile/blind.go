@@ -200,6 +200,9 @@ func (r *Reconciler) lowerBlindIn(ctx context.Context, env rollout.EnvironmentWo
 			r.resync.Waiting(resync.Key{Env: name, Name: b.Deployment}))
 	})
 	for part := range slices.Chunk(entries, cmp.Or(r.MaxDue, DefaultMaxDue)) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		// One that cannot be read keeps no other's traffic where it is.
 		snapshots, err := r.last.load(here, r.last.Snapshots(name, part))
 		errs = append(errs, err)

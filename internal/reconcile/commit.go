@@ -74,9 +74,11 @@ func (r *Reconciler) recent(ctx context.Context, decisions []*rollout.Decision,
 			return false
 		}
 		if raises(d) {
-			r.Log.InfoContext(ctx, "not committed on old facts", "deployment", d.Plan.Deployment.String())
+			if p := report.problems[keyOf(d)]; p == nil || p.Reason != rollout.StaleFacts { // else it is the next try
+				r.Log.InfoContext(ctx, "not committed on old facts", "deployment", d.Plan.Deployment.String())
+				report.note(d)
+			}
 			report.problems[keyOf(d)] = r.staleFacts("made")
-			report.note(d)
 			r.resync.Wait(keyOf(d), r.Now())
 		}
 		r.leave(ctx, d, report)

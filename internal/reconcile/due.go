@@ -26,7 +26,6 @@ func (r *Reconciler) due(ctx context.Context, tip reading, report *Report) ([]*g
 	for _, env := range tip.World.Environments { // these worker deployments are decided with the others again
 		r.drain(env.Environment.Name, report, func(g *group) bool { return !g.raises && !g.lowersOnly() })
 	}
-	r.keepFailures(report) // the statuses of this cycle say what failed in groups of earlier ones
 	resting := make([][]*resync.Row, len(tip.World.Environments))
 	due := make([][]*rollout.IndexEntry, len(tip.World.Environments))
 	for i, env := range tip.World.Environments {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -108,6 +109,23 @@ func TestLateGroupSaysThatFactsWereOld(t *testing.T) {
 		require.NotContains(t, status(), rollout.StaleFacts)
 		r.Close()
 	})
+}
+
+// TestStatusesOfThisCycleSayWhatLateRaisesFailedWith: groups that lowered without the repository are decided again in
+// the same cycle, and what they failed with may be healed by that.
+func TestStatusesOfThisCycleSayWhatLateRaisesFailedWith(t *testing.T) {
+	for _, raises := range []bool{true, false} {
+		s := newScene(t)
+		r, key := s.reconciler(), resync.KeyOf(&s.world.Environments[0].Deployments[0])
+		g := &group{groupKey: groupKey{raises: raises}, blind: !raises, env: s.world.Environments[0], report: newReport()}
+		g.report.problems[key] = &rollout.Problem{Reason: rollout.StaleFacts}
+		report := newReport()
+		report.merge(assessed{groups: []*group{g}}, r)
+		_, said := r.failures[key]
+		require.Equal(t, raises, said)
+		r.end(t.Context(), &report)
+		require.Contains(t, r.failures, key, "at the end of the cycle both are kept")
+	}
 }
 
 // What takes traffic back has time of its own, however long it took to observe.

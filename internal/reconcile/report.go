@@ -45,6 +45,9 @@ func (report *Report) merge(a assessed, r *Reconciler) {
 		report.made = append(report.made, g.report.made...)
 		maps.Copy(report.Failures, g.report.Failures)
 		maps.Copy(report.problems, g.report.problems)
+		if g.raises { // of an earlier cycle, perhaps: the statuses of this one say it
+			r.keepFailures(g.report.problems)
+		}
 		for _, key := range g.report.healed {
 			delete(r.failures, key)
 			delete(report.problems, key)
@@ -106,15 +109,15 @@ func (r *Reconciler) end(ctx context.Context, report *Report) {
 	if r.Decisions != nil && len(report.made) > 0 {
 		r.Decisions.Record(ctx, report.made)
 	}
-	r.keepFailures(report)
+	r.keepFailures(report.problems)
 }
 
-// keepFailures keeps the failures of a report for the statuses of worker deployments that are loaded after it.
-func (r *Reconciler) keepFailures(report *Report) {
+// keepFailures keeps failures for the statuses of worker deployments that are loaded from now on.
+func (r *Reconciler) keepFailures(problems map[resync.Key]*rollout.Problem) {
 	if r.failures == nil {
 		r.failures = map[resync.Key]*rollout.Problem{}
 	}
-	maps.Copy(r.failures, report.problems)
+	maps.Copy(r.failures, problems)
 }
 
 func earlier(a, b time.Time) time.Time {
