@@ -303,7 +303,11 @@ func TestGuideLinks(t *testing.T) {
 	require.NoError(t, err)
 	documents, err := filepath.Glob(filepath.Join(guides, "..", "*.md"))
 	require.NoError(t, err)
-	documents = append(documents, filepath.Join(guides, "..", "..", "README.md"))
+	decisions, err := filepath.Glob(filepath.Join(guides, "..", "decisions", "*.md"))
+	require.NoError(t, err)
+	rest, err := filepath.Glob(filepath.Join(guides, "..", "..", "*.md"))
+	require.NoError(t, err)
+	documents = slices.Concat(documents, decisions, rest)
 	for _, page := range append(pages, documents...) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
