@@ -152,16 +152,15 @@ func below(t tree.Tree, dir, hash string, walk walk) (*listing, error) {
 	if err := walk.budget.Folder(dir, entries); err != nil {
 		return nil, err
 	}
-	subs := make([]*listing, len(entries))
 	if walk.together && walk.foldersIn(dir, entries) >= manyFolders {
 		walk.together = false
-		listTogether(t, dir, entries, walk, subs)
+		walk.was = listTogether(t, dir, entries, walk)
 	}
 	now := &listing{hash: hash, sorted: true}
 	if walk.was != nil {
 		now.files = make([]*found, 0, len(walk.was.files)+1)
 	}
-	for i, e := range entries {
+	for _, e := range entries {
 		name := tree.Join(dir, e.Name)
 		switch {
 		case e.Kind == tree.IsFile:
@@ -171,22 +170,20 @@ func below(t tree.Tree, dir, hash string, walk walk) (*listing, error) {
 		case e.Kind == tree.IsStray:
 			now.strays = append(now.strays, entryIn{dir, e.Name})
 		case walk.enters(e, name):
-			if subs[i] == nil {
-				if subs[i], err = below(t, name, e.Hash, walk.into(e.Name)); err != nil {
-					return nil, err
-				}
-			}
-			now.addBelow(e.Name, subs[i])
+			err = now.addBelow(t, name, e, walk)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	now.files = slices.Clip(now.files)
 	return now, nil
 }
 
-// listTogether lists the folders of a directory beside each other, into subs by their places among its entries. Where
-// one cannot be listed it lists none: listing them one after the other then says which, and of the same one each time.
-func listTogether(t tree.Tree, dir string, entries []tree.Entry, walk walk, subs []*listing) {
-	before := walk.budget.Left()
+// listTogether lists the folders of a directory beside each other, as if they had been listed before. Where one cannot
+// be listed it gives nil: listing them one after the other then says which, and of the same one each time.
+func listTogether(t tree.Tree, dir string, entries []tree.Entry, walk walk) *listing {
+	before, subs := walk.budget.Left(), make([]*listing, len(entries))
 	var group errgroup.Group
 	group.SetLimit(maxBeside)
 	for i, e := range entries {
@@ -199,8 +196,15 @@ func listTogether(t tree.Tree, dir string, entries []tree.Entry, walk walk, subs
 	}
 	if group.Wait() != nil {
 		walk.budget.SetLeft(before)
-		clear(subs)
+		return nil
 	}
+	out := &listing{below: make(map[string]*listing, len(entries))}
+	for i, e := range entries {
+		if subs[i] != nil {
+			out.below[e.Name] = subs[i]
+		}
+	}
+	return out
 }
 
 func (l *listing) addFile(name, hash string, walk walk) {
@@ -219,14 +223,19 @@ func (l *listing) addFile(name, hash string, walk walk) {
 	l.fits |= fits
 }
 
-func (l *listing) addBelow(name string, sub *listing) {
+func (l *listing) addBelow(t tree.Tree, name string, e tree.Entry, walk walk) error {
+	sub, err := below(t, name, e.Hash, walk.into(e.Name))
+	if err != nil {
+		return err
+	}
 	l.add(sub.files, sub.sorted)
 	l.fits |= sub.fits
 	l.links, l.strays = append(l.links, sub.links...), append(l.strays, sub.strays...)
 	if l.below == nil {
 		l.below = map[string]*listing{}
 	}
-	l.below[name] = sub
+	l.below[e.Name] = sub
+	return nil
 }
 
 // matching is what fits globs.

@@ -430,13 +430,13 @@ func (s *scale) first() {
 	repo := gittest.NewBareRepo(s)
 	repo.Commit(gittest.Commit{Write: files})
 	url := served(s, repo)
-	target := func(most time.Duration) target {
+	within := func(most time.Duration) target {
 		if s.changed == nil {
 			return wallMost(most)
 		}
 		return wallScaled(most, nativeChange)
 	}
-	one := s.table.row("decide one and render it", target(500*time.Microsecond))
+	one := s.table.row("decide one and render it", within(500*time.Microsecond))
 	one.by, one.from = s.changed, 1000
 	decide := decideOne(s)
 	collectAsBot()
@@ -448,7 +448,7 @@ func (s *scale) first() {
 		}
 		one.add(cost{time.Since(wall) / times, (ownCPU() - cpu) / times}, cost{})
 	}
-	plan := s.table.row("plan and render all from memory, two cores", target(4*time.Second))
+	plan := s.table.row("plan and render all from memory, two cores", within(4*time.Second))
 	plan.by = s.changed
 	for range s.rounds(5) {
 		b := startBot(s, botConfig{URL: url, Cache: s.TempDir()})
