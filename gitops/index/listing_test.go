@@ -49,8 +49,9 @@ func randomFolders(r *rand.Rand) folders {
 		}
 		below = here
 	}
-	for i, hash := range below {
-		out["root"] = append(out["root"], tree.Entry{Name: fmt.Sprintf("f%d", i), Kind: tree.IsFolder, Hash: hash})
+	for i := range manyFolders + 2 { // two are left out
+		e := tree.Entry{Name: fmt.Sprintf("f%02d", i), Kind: tree.IsFolder, Hash: below[i%len(below)]}
+		out["root"] = append(out["root"], e)
 	}
 	return out
 }
@@ -61,11 +62,11 @@ func TestListingTogetherIsListingOneByOne(t *testing.T) {
 	listed, broken, tooMany := 0, 0, 0
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		in, most := randomFolders(r), 1+r.IntN(2000)
+		in, most := randomFolders(r), 1+r.IntN(4000)
 		list := func(together bool) (*listing, string, int) {
 			budget := tree.NewBudget()
 			budget.SetLeft(most)
-			all, err := below(in, ".", "root", walk{globs: []string{"**/*.yaml", "f1/**"}, leaveOut: []string{"f2", "f3/e1"},
+			all, err := below(in, ".", "root", walk{globs: []string{"**/*.yaml", "f01/**"}, leaveOut: []string{"f02", "f04", "f03/e1"},
 				budget: budget, together: together})
 			if err == nil {
 				return all, "", budget.Left()
