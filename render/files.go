@@ -328,7 +328,11 @@ func (f *filer) writeRouting() error {
 	if sealed && old.Metadata.Annotations[digest] == routing.Metadata.Annotations[digest] {
 		return nil
 	}
-	data, err := yamlText(routing)
+	object, err := routing.Tree()
+	if err != nil {
+		return fmt.Errorf("%s: %w", layout.Routing, err)
+	}
+	data, err := yamlText(object)
 	if err != nil {
 		return fmt.Errorf("%s: %w", layout.Routing, err)
 	}

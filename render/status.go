@@ -68,11 +68,10 @@ func (f *filer) statusObject() (map[string]any, error) {
 	user.Status = nil
 	user.Metadata.Labels, user.Metadata.Annotations = ownKeys(user.Metadata.Labels), ownKeys(user.Metadata.Annotations)
 	user.Metadata.Name, user.Metadata.Namespace = f.plan.Deployment.Name, f.plan.Deployment.Namespace
-	v, err := plainValue(user)
+	object, err := user.Tree()
 	if err != nil {
 		return nil, err
 	}
-	object := v.(map[string]any) // a struct encodes to an object
 	if f.plan.Environment.CD.ByArgoCD() {
 		return object, hintArgoCD(object)
 	}

@@ -151,7 +151,11 @@ func deploymentOf(s *rollout.Snapshot) (ast.Value, error) {
 	m.put("labels", dictionary(s.Spec.Metadata.Labels))
 	m.put("annotations", dictionary(s.Spec.Metadata.Annotations))
 	o.put("metadata", m.value())
-	spec, err := plain(s.Spec.Spec)
+	tree, err := s.Spec.Spec.Tree()
+	if err != nil {
+		return nil, fmt.Errorf("encode spec: %w", err)
+	}
+	spec, err := termsOf(tree)
 	if err != nil {
 		return nil, fmt.Errorf("encode spec: %w", err)
 	}

@@ -27,6 +27,11 @@ func valueOfJSON(text []byte) (ast.Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	return termsOf(v)
+}
+
+// termsOf turns decoded JSON into terms.
+func termsOf(v any) (ast.Value, error) {
 	if err := checkNumbers(v); err != nil {
 		return nil, err
 	}
