@@ -149,15 +149,21 @@ func ambiguous(s string) bool {
 
 // numeric reports whether s may be taken for a number or a date.
 func numeric(s string) bool {
+	hex := strings.ContainsAny(s, "xX")
 	for i := range len(s) {
 		switch c := s[i]; {
-		case '0' <= c && c <= '9', 'a' <= c && c <= 'f', 'A' <= c && c <= 'F',
-			strings.IndexByte("_+-.:xXoOtTzZ ", c) >= 0:
-		default: // the many that are no number: 10m, 1Gi, -v; but for the words
-			return infinite(s) || date.MatchString(s)
+		case '0' <= c && c <= '9', strings.IndexByte("_+-.:bBeEoOxX", c) >= 0,
+			hex && ('a' <= c && c <= 'f' || 'A' <= c && c <= 'F'):
+		default: // the many that are no number: hashes, 10m, 1Gi, -v; but for the words
+			return infinite(s) || isDate(s)
 		}
 	}
-	return number.MatchString(strings.ReplaceAll(s, "_", "")) || date.MatchString(s)
+	return number.MatchString(strings.ReplaceAll(s, "_", "")) || isDate(s)
+}
+
+func isDate(s string) bool {
+	const year = len("2006")
+	return len(s) > year && s[year] == '-' && date.MatchString(s)
 }
 
 func infinite(s string) bool {
