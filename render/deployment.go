@@ -33,7 +33,7 @@ func (v version) files() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := yamlText(d)
+	data, err := manifestText(d)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (v version) files() (map[string]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("pool %s: %w", p.Name, err)
 		}
-		if out[rollout.PoolFile(p.Name)], err = yamlText(d); err != nil {
+		if out[rollout.PoolFile(p.Name)], err = manifestText(d); err != nil {
 			return nil, err
 		}
 	}
@@ -96,8 +96,7 @@ func (v version) object() (map[string]any, error) {
 		}
 	}
 	setReplicas(spec, v.replicas)
-	object := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
-	return object, keepPlaceholders(object)
+	return map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}, nil
 }
 
 func (v version) labels() map[string]any {

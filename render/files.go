@@ -234,10 +234,7 @@ func (f *filer) takeOverVersion(w rollout.VersionWrite) (map[string]string, erro
 	if err := applyEdit(d, edit{replicas: w.Replicas, guard: w.Guard}); err != nil {
 		return nil, err
 	}
-	if err := keepPlaceholders(d); err != nil {
-		return nil, err
-	}
-	data, err := yamlText(d)
+	data, err := manifestText(d)
 	if err != nil {
 		return nil, err
 	}

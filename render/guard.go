@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -60,34 +59,19 @@ func setGuard(annotations, own map[string]any, guard v1alpha1.Guard) error {
 	return nil
 }
 
-// keepPlaceholders has Flux leave an object as it is if it has a ${…} somewhere: its post-build substitution would put
-// something else there.
-func keepPlaceholders(object map[string]any) error {
-	if !hasPlaceholder(object) {
-		return nil
+// manifestText encodes an object. It has Flux leave an object as it is if it has a ${…} somewhere: its post-build
+// substitution would put something else there.
+func manifestText(object map[string]any) (string, error) {
+	text, err := yamlText(object)
+	if err != nil || !strings.Contains(text, "${") {
+		return text, err
 	}
 	annotations, err := annotationsOf(object)
 	if err != nil {
-		return err
+		return "", err
 	}
 	annotations[rollout.AnnotationFluxSubstitute] = fluxAsItIs
-	return nil
-}
-
-func hasPlaceholder(v any) bool {
-	switch v := v.(type) {
-	case string:
-		return strings.Contains(v, "${")
-	case []any:
-		return slices.ContainsFunc(v, hasPlaceholder)
-	case map[string]any:
-		for key, value := range v {
-			if hasPlaceholder(key) || hasPlaceholder(value) {
-				return true
-			}
-		}
-	}
-	return false
+	return yamlText(object)
 }
 
 // text gives an annotation, "" if it is missing.

@@ -310,10 +310,19 @@ func FuzzParseManifest(f *testing.F) {
 // Flux leaves what has a placeholder of a shell in it as it is; what has none it may substitute in, which changes
 // nothing.
 func TestPlaceholdersStay(t *testing.T) {
-	for text, want := range map[string]bool{"echo ${HOME}": true, "echo $HOME $(NAME)": false} {
-		object := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"args": []any{text}}}
-		require.NoError(t, keepPlaceholders(object))
-		annotations, _ := object["metadata"].(map[string]any)["annotations"].(map[string]any)
-		require.Equal(t, want, annotations[rollout.AnnotationFluxSubstitute] == "disabled", text)
+	for text, want := range map[string]bool{"echo ${HOME}": true, "a\nb ${HOME}\n": true, "\x01${A}": true, "${A}": true,
+		"echo $HOME $(NAME)": false, "$": false, "$\n{": false} {
+		for name, spec := range map[string]any{
+			"value": map[string]any{"args": []any{text}}, "key": map[string]any{text: map[string]any{}}, "long key": map[string]any{text + strings.Repeat("x", 1200): nil},
+		} {
+			object := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": spec}
+			manifest, err := manifestText(object)
+			require.NoError(t, err)
+			read, err := parseManifest(manifest)
+			require.NoError(t, err)
+			require.Equal(t, object, read)
+			annotations, _ := object["metadata"].(map[string]any)["annotations"].(map[string]any)
+			require.Equal(t, want, annotations[rollout.AnnotationFluxSubstitute] == "disabled", "%s %q", name, text)
+		}
 	}
 }

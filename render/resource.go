@@ -72,10 +72,7 @@ func (r resource) manifest(w rollout.ResourceWrite) (string, error) {
 	if spec, ok := object["spec"].(map[string]any); ok {
 		r.fill(spec)
 	}
-	if err := keepPlaceholders(object); err != nil {
-		return "", err
-	}
-	return yamlText(object)
+	return manifestText(object)
 }
 
 // fill fills in the places of a spec that the in-cluster controller fills in. What has another shape there is of a kind

@@ -127,10 +127,7 @@ func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatu
 	}
 	state, _ := rollout.StateOf(status.Conditions)
 	annotations[rollout.AnnotationHealth] = string(HealthOf(state, Verdict(&status), ramp))
-	if err := keepPlaceholders(object); err != nil {
-		return "", err
-	}
-	return yamlText(object)
+	return manifestText(object)
 }
 
 // summary is what annotations say of a status: Flux applies no object's status, so its health checks and the columns of
