@@ -76,13 +76,9 @@ type botProcess struct {
 	bell *webhook.Bell
 }
 
-// collectAsBot has the process collect garbage as often as the bot does.
-func collectAsBot() {
-	memorylimit.Set(slog.New(slog.DiscardHandler), func() (uint64, error) { return 0, errors.ErrUnsupported })
-}
-
 func (p *botProcess) serve(in io.Reader, out io.Writer) error {
-	collectAsBot()
+	// Garbage is collected as often as in the bot.
+	memorylimit.Set(slog.New(slog.DiscardHandler), func() (uint64, error) { return 0, errors.ErrUnsupported })
 	requests, answers := json.NewDecoder(bufio.NewReader(in)), json.NewEncoder(out)
 	profile := os.Getenv("BENCH_PROFILE") // of every cycle of every bot, to look at by hand
 	if profile != "" {
@@ -129,6 +125,8 @@ func (p *botProcess) answer(r botRequest) botAnswer {
 		}
 	case r.Do == "plan":
 		err = p.plan(&a)
+	case r.Do == "decide":
+		err = p.decide(&a)
 	case r.Do == "later":
 		p.skipped += pause
 	case r.Do == "collect":
@@ -266,6 +264,27 @@ func (p *botProcess) plan(a *botAnswer) error {
 	}
 	a.Decided = len(parts)
 	return err
+}
+
+// decide decides and renders one worker deployment from memory, and gives what it takes to do that once.
+func (p *botProcess) decide(a *botAnswer) error {
+	if err := p.open(); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	world, err := p.bot.Observe(ctx)
+	if err != nil {
+		return err
+	}
+	const times = 200
+	wall, cpu := time.Now(), ownCPU()
+	for range times {
+		if err := decideAndRender(ctx, p.engine, world.Environments[0].Deployments[0]); err != nil {
+			return err
+		}
+	}
+	a.Wall, a.CPU = time.Since(wall)/times, (ownCPU()-cpu)/times
+	return nil
 }
 
 func ownCPU() time.Duration {

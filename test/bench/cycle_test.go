@@ -2,7 +2,9 @@ package bench
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -160,23 +162,34 @@ func BenchmarkColdStart1000(b *testing.B) {
 // mostAllocations is how often memory may be allocated for one decision, on any machine.
 const mostAllocations = 10_000
 
-// decideOne gives a function that decides and renders one worker deployment that gets a new version: Propose, Judge,
-// Resolve, Files.
-func decideOne(tb testing.TB) func() {
+// newVersion is a bot's repository with one worker deployment, whose spec asks for a new version.
+func newVersion(tb testing.TB) *bench {
 	tb.Helper()
 	x := newBench(tb, 1)
 	x.repo.Commit(gittest.Commit{Write: map[string]string{specAt(0): spec(0, 1)}})
+	return x
+}
+
+// decideAndRender decides one worker deployment and renders its files: Propose, Judge, Resolve, Files.
+func decideAndRender(ctx context.Context, engine *policy.Engine, s rollout.Snapshot) error {
+	_, done := plan.Look(s).Decide(func(judged rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
+		return engine.Judge(ctx, judged, p)
+	})
+	files, err := render.Files(done, s.Record)
+	if err == nil && len(files) == 0 {
+		err = errors.New("nothing was rendered")
+	}
+	return err
+}
+
+// decideOne gives a function that decides and renders one worker deployment that gets a new version.
+func decideOne(tb testing.TB) func() {
+	tb.Helper()
+	x := newVersion(tb)
 	world, err := x.bot(tb).Observe(tb.Context())
 	require.NoError(tb, err)
 	s := world.Environments[0].Deployments[0]
-	return func() {
-		_, done := plan.Look(s).Decide(func(judged rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
-			return x.engine.Judge(tb.Context(), judged, p)
-		})
-		files, err := render.Files(done, s.Record)
-		require.NoError(tb, err)
-		require.NotEmpty(tb, files)
-	}
+	return func() { require.NoError(tb, decideAndRender(tb.Context(), x.engine, s)) }
 }
 
 func BenchmarkDecideOne(b *testing.B) {
