@@ -308,8 +308,8 @@ func (s *scale) warm() {
 	s.settle(b)
 }
 
-// decider measures in a process of its own, each time that it is called, what deciding and rendering takes. It does so in
-// the rounds of one change: what the machine does beside them is the same for both.
+// decider measures in a process of its own, each time that it is called, what deciding and rendering takes. The rounds
+// of one change call it: what the machine does beside them is the same for both.
 func (s *scale) decider() (measure func()) {
 	s.Helper()
 	x := newVersion(s)
