@@ -325,16 +325,21 @@ func (f *filer) writeRouting() error {
 	if sealed && old.Metadata.Annotations[digest] == routing.Metadata.Annotations[digest] {
 		return nil
 	}
-	object, err := routing.Tree()
-	if err != nil {
-		return fmt.Errorf("%s: %w", layout.Routing, err)
-	}
-	data, err := yamlText(object)
+	data, err := routingText(&routing)
 	if err != nil {
 		return fmt.Errorf("%s: %w", layout.Routing, err)
 	}
 	f.put(layout.Routing, data)
 	return nil
+}
+
+// routingText is a routing.yaml.
+func routingText(r *v1alpha1.Routing) (string, error) {
+	object, err := r.Tree()
+	if err != nil {
+		return "", err
+	}
+	return yamlText(object)
 }
 
 // annotationLocalConfig keeps kustomize and kpt from applying an object.

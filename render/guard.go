@@ -59,7 +59,7 @@ func setGuard(annotations, own map[string]any, guard v1alpha1.Guard) error {
 	return nil
 }
 
-// manifestText encodes an object. It has Flux leave an object as it is if it has a ${…} somewhere: its post-build
+// manifestText encodes an object. To one with a ${…} somewhere it adds that Flux is to leave it as it is: its post-build
 // substitution would put something else there.
 func manifestText(object map[string]any) (string, error) {
 	text, err := yamlText(object)

@@ -19,20 +19,28 @@ func Proposed(routing []byte, ask rollout.ReviewAsk) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	asking := *r
-	if ask.Desired != nil {
-		asking.Spec.Desired = *ask.Desired
-		return YAML(asking)
+	if err := approveAsked(r, ask); err != nil {
+		return nil, err
 	}
-	for _, version := range asking.Spec.Versions {
+	text, err := routingText(r)
+	return []byte(text), err
+}
+
+// approveAsked changes a record that was decoded here as people would who approve.
+func approveAsked(r *v1alpha1.Routing, ask rollout.ReviewAsk) error {
+	if ask.Desired != nil {
+		r.Spec.Desired = *ask.Desired
+		return nil
+	}
+	for _, version := range r.Spec.Versions {
 		for i := range version.Evacuations {
 			if e := &version.Evacuations[i]; e.JobID == ask.Proposal.JobID && e.State == v1alpha1.EvacuationProposed {
-				e.State = v1alpha1.EvacuationApproved // of what was decoded here
-				return YAML(asking)
+				e.State = v1alpha1.EvacuationApproved
+				return nil
 			}
 		}
 	}
-	return nil, fmt.Errorf("no stage with the batch job %q waits for approval", ask.Proposal.JobID)
+	return fmt.Errorf("no stage with the batch job %q waits for approval", ask.Proposal.JobID)
 }
 
 // SameProposal reports whether two of a routing.yaml differ only in where what they propose is reviewed. That is
@@ -48,7 +56,7 @@ func reviewedNowhere(routing []byte) []byte {
 	if err != nil {
 		return routing
 	}
-	if as, err := YAML(r); err != nil || !bytes.Equal(as, routing) {
+	if as, err := routingText(r); err != nil || as != string(routing) {
 		return routing
 	}
 	delete(r.Metadata.Annotations, v1alpha1.AnnotationRoutingDigest)
@@ -60,11 +68,11 @@ func reviewedNowhere(routing []byte) []byte {
 			version.Evacuations[i].PullRequest = ""
 		}
 	}
-	out, err := YAML(r)
+	out, err := routingText(r)
 	if err != nil {
 		return routing
 	}
-	return out
+	return []byte(out)
 }
 
 func record(routing []byte) (*v1alpha1.Routing, error) {

@@ -99,7 +99,7 @@ func futureScene(t *testing.T) *scene {
 func TestFieldsOfANewerReleaseAreNoChange(t *testing.T) {
 	s := futureScene(t)
 	require.Empty(t, must(Files(s.plan, s.record)))
-	again, err := yamlText(*s.record.Routing)
+	again, err := routingText(s.record.Routing)
 	require.NoError(t, err)
 	require.Equal(t, s.record.Files[layout.Routing].Data, again, "byte for byte")
 }
@@ -209,11 +209,11 @@ func TestFieldsOfANewerReleaseAnywhere(t *testing.T) {
 		})
 		r := readRecord(t, text)
 		require.False(t, r.Edited())
-		again, err := yamlText(*r)
+		again, err := routingText(r)
 		require.NoError(t, err)
 		require.Equal(t, text, again)
 		r.Seal()
-		again, err = yamlText(*r)
+		again, err = routingText(r)
 		require.NoError(t, err)
 		require.Equal(t, text, again)
 	})

@@ -277,6 +277,7 @@ func (p *botProcess) decide(a *botAnswer) error {
 		return err
 	}
 	const times = 200
+	runtime.GC()
 	wall, cpu := time.Now(), ownCPU()
 	for range times {
 		if err := decideAndRender(ctx, p.engine, world.Environments[0].Deployments[0]); err != nil {

@@ -162,8 +162,8 @@ func BenchmarkColdStart1000(b *testing.B) {
 // mostAllocations is how often memory may be allocated for one decision, on any machine.
 const mostAllocations = 10_000
 
-// newVersion is a bot's repository with one worker deployment, whose spec asks for a new version.
-func newVersion(tb testing.TB) *bench {
+// benchOfNewVersion has one worker deployment, whose spec asks for a new version.
+func benchOfNewVersion(tb testing.TB) *bench {
 	tb.Helper()
 	x := newBench(tb, 1)
 	x.repo.Commit(gittest.Commit{Write: map[string]string{specAt(0): spec(0, 1)}})
@@ -185,7 +185,7 @@ func decideAndRender(ctx context.Context, engine *policy.Engine, s rollout.Snaps
 // decideOne gives a function that decides and renders one worker deployment that gets a new version.
 func decideOne(tb testing.TB) func() {
 	tb.Helper()
-	x := newVersion(tb)
+	x := benchOfNewVersion(tb)
 	world, err := x.bot(tb).Observe(tb.Context())
 	require.NoError(tb, err)
 	s := world.Environments[0].Deployments[0]

@@ -308,11 +308,11 @@ func (s *scale) warm() {
 	s.settle(b)
 }
 
-// decider measures in a process of its own, each time that it is called, what deciding and rendering takes. The rounds
-// of one change call it: what the machine does beside them is the same for both.
+// decider gives what measures, in a process of its own, what deciding and rendering takes. The rounds of one change call
+// it: what the machine does beside them is the same for both.
 func (s *scale) decider() (measure func()) {
 	s.Helper()
-	x := newVersion(s)
+	x := benchOfNewVersion(s)
 	known := filepath.Join(s.TempDir(), "temporal.json")
 	data, err := json.Marshal(world{time.Now(), x.temporal.known})
 	require.NoError(s, err)

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"encoding/json"
+	"math"
 	"reflect"
 	"strconv"
 	"time"
@@ -9,18 +10,19 @@ import (
 )
 
 // Tree gives the worker deployment without its status as DecodeJSON reads its JSON. Errors: raw parts that are not
-// JSON.
+// JSON, and numbers that JSON does not have.
 func (w *WorkerDeployment) Tree() (map[string]any, error) {
 	return tree(shapes().workerDeployment, w)
 }
 
-// Tree gives the spec as DecodeJSON reads its JSON. Errors: raw parts that are not JSON.
+// Tree gives the spec as DecodeJSON reads its JSON. Errors: raw parts that are not JSON, and numbers that JSON does not
+// have.
 func (s *WorkerDeploymentSpec) Tree() (map[string]any, error) {
 	return tree(shapes().spec, s)
 }
 
-// Tree gives the record as DecodeJSON reads its JSON, with the fields that this release does not know. Errors: unknown
-// fields that are not JSON.
+// Tree gives the record as DecodeJSON reads its JSON, with the fields that this release does not know. Errors: numbers
+// that JSON does not have, and unknown fields that are not JSON.
 func (r *Routing) Tree() (map[string]any, error) {
 	object, err := tree(shapes().routing, r)
 	if err != nil || r.Whole == nil {
@@ -34,9 +36,9 @@ func (r *Routing) Tree() (map[string]any, error) {
 	return object, nil
 }
 
-// tree gives what json.Marshal and DecodeJSON give for an object together, in a third of their time.
+// tree gives what json.Marshal and DecodeJSON give for an object together, in less time.
 func tree[T any](s *shape, object *T) (map[string]any, error) {
-	return s.object().treeOf(reflect.ValueOf(object).Elem())
+	return s.treeOf(reflect.ValueOf(object).Elem())
 }
 
 func (s *shape) treeOf(v reflect.Value) (map[string]any, error) {
@@ -64,11 +66,11 @@ func (s *shape) valueOf(v reflect.Value) (any, error) {
 	case formBool:
 		return v.Bool(), nil
 	case formInt:
-		if !v.Type().Implements(marshaler) {
-			return json.Number(strconv.FormatInt(v.Int(), 10)), nil
-		}
+		return json.Number(strconv.FormatInt(v.Int(), 10)), nil
 	case formFloat:
-		return json.Number(formatFloat(v.Float())), nil
+		if f := v.Float(); (f < 0 || f > 0) && !math.IsInf(f, 0) { // of the others JSON has a negative zero, or nothing
+			return json.Number(formatFloat(f)), nil
+		}
 	case formObject:
 		return s.treeOf(v)
 	case formPointer:

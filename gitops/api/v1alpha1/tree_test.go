@@ -2,6 +2,7 @@ package v1alpha1_test
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"testing"
 	"time"
@@ -29,7 +30,9 @@ func TestTreeIsWhatJSONHolds(t *testing.T) {
 			func(s *string, c randfill.Continue) {
 				*s = []string{"", "v1", "<a & b>", "\u2028", "not UTF-8: \xff\xfe", "\n\"\\"}[c.Intn(6)]
 			},
-			func(f *float64, c randfill.Continue) { *f = []float64{0, 0.1, 12.5, 100, 1e21, 1e-7}[c.Intn(6)] },
+			func(f *float64, c randfill.Continue) {
+				*f = []float64{0, math.Copysign(0, -1), 0.1, -12.5, 100, 1e21, 1e-7}[c.Intn(7)]
+			},
 			func(x *v1alpha1.Time, c randfill.Continue) {
 				*x = v1alpha1.Time{Time: []time.Time{{}, time.Unix(c.Int63n(1<<32), 0), time.Unix(0, 1<<60+7)}[c.Intn(3)]}
 			},
@@ -78,6 +81,11 @@ func TestTreeSaysWhatIsNotJSON(t *testing.T) {
 	w := v1alpha1.WorkerDeployment{Spec: v1alpha1.WorkerDeploymentSpec{Template: v1alpha1.PodTemplate{Raw: []byte("{")}}}
 	_, err := w.Tree()
 	require.ErrorContains(t, err, "read JSON")
+	for _, f := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		s := v1alpha1.WorkerDeploymentSpec{Rollout: v1alpha1.RolloutStrategy{Steps: []v1alpha1.RolloutStep{{RampPercentage: f}}}}
+		_, err = s.Tree()
+		require.ErrorContains(t, err, "unsupported value")
+	}
 	r := v1alpha1.Routing{Whole: []byte("{")}
 	_, err = r.Tree()
 	require.ErrorContains(t, err, "read JSON")
