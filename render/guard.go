@@ -59,8 +59,8 @@ func setGuard(annotations, own map[string]any, guard v1alpha1.Guard) error {
 	return nil
 }
 
-// manifestText encodes an object. To one with a ${…} somewhere it adds that Flux is to leave it as it is: its post-build
-// substitution would put something else there.
+// manifestText encodes an object. To one with a ${…} somewhere it adds that Flux is to leave it as it is: its
+// post-build substitution would put something else there.
 func manifestText(object map[string]any) (string, error) {
 	text, err := yamlText(object)
 	if err != nil || !strings.Contains(text, "${") {

@@ -308,8 +308,8 @@ func (s *scale) warm() {
 	s.settle(b)
 }
 
-// decider gives what measures, in a process of its own, what deciding and rendering takes. The rounds of one change call
-// it: what the machine does beside them is the same for both.
+// decider gives what measures, in a process of its own, what deciding and rendering takes. The rounds of one change
+// call it: what the machine does beside them is the same for both.
 func (s *scale) decider() (measure func()) {
 	s.Helper()
 	x := benchOfNewVersion(s)
