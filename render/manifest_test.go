@@ -310,10 +310,14 @@ func FuzzParseManifest(f *testing.F) {
 // Flux leaves what has a placeholder of a shell in it as it is; what has none it may substitute in, which changes
 // nothing.
 func TestPlaceholdersStay(t *testing.T) {
-	for text, want := range map[string]bool{"echo ${HOME}": true, "a\nb ${HOME}\n": true, "\x01${A}": true, "${A}": true,
-		"echo $HOME $(NAME)": false, "$": false, "$\n{": false} {
+	for text, want := range map[string]bool{
+		"echo ${HOME}": true, "a\nb ${HOME}\n": true, "\x01${A}": true, "${A}": true,
+		"echo $HOME $(NAME)": false, "$": false, "$\n{": false,
+	} {
 		for name, spec := range map[string]any{
-			"value": map[string]any{"args": []any{text}}, "key": map[string]any{text: map[string]any{}}, "long key": map[string]any{text + strings.Repeat("x", 1200): nil},
+			"value":    map[string]any{"args": []any{text}},
+			"key":      map[string]any{text: map[string]any{}},
+			"long key": map[string]any{text + strings.Repeat("x", 1200): nil},
 		} {
 			object := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": spec}
 			manifest, err := manifestText(object)

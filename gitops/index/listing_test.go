@@ -66,8 +66,8 @@ func TestListingTogetherIsListingOneByOne(t *testing.T) {
 		list := func(together bool) (*listing, string, int) {
 			budget := tree.NewBudget()
 			budget.SetLeft(most)
-			all, err := below(in, ".", "root", walk{globs: []string{"**/*.yaml", "f01/**"}, leaveOut: []string{"f02", "f04", "f03/e1"},
-				budget: budget, together: together})
+			all, err := below(in, ".", "root", walk{globs: []string{"**/*.yaml", "f01/**"},
+				leaveOut: []string{"f02", "f04", "f03/e1"}, budget: budget, together: together})
 			if err == nil {
 				return all, "", budget.Left()
 			}

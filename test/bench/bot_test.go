@@ -241,18 +241,26 @@ func (p *botProcess) listen() (url string, err error) {
 	return "http://" + server.Address() + "/webhook", nil
 }
 
+// observe gives the one environment as it is, and leaves no garbage of its own to those who measure.
+func (p *botProcess) observe(ctx context.Context) (rollout.EnvironmentWorld, error) {
+	if err := p.open(); err != nil {
+		return rollout.EnvironmentWorld{}, err
+	}
+	world, err := p.bot.Observe(ctx)
+	if err != nil {
+		return rollout.EnvironmentWorld{}, err
+	}
+	runtime.GC()
+	return world.Environments[0], nil
+}
+
 // plan decides and renders everything from memory. Nothing is written.
 func (p *botProcess) plan(a *botAnswer) error {
-	if err := p.open(); err != nil {
-		return err
-	}
 	ctx := context.Background()
-	world, err := p.bot.Observe(ctx)
+	env, err := p.observe(ctx)
 	if err != nil {
 		return err
 	}
-	env := world.Environments[0]
-	runtime.GC()
 	wall, cpu := time.Now(), ownCPU()
 	decisions := reconcile.DecideAll(ctx, p.engine, env.Deployments)
 	parts, _, err := compose.Files(env, decisions)
@@ -268,19 +276,15 @@ func (p *botProcess) plan(a *botAnswer) error {
 
 // decide decides and renders one worker deployment from memory, and gives what it takes to do that once.
 func (p *botProcess) decide(a *botAnswer) error {
-	if err := p.open(); err != nil {
-		return err
-	}
 	ctx := context.Background()
-	world, err := p.bot.Observe(ctx)
+	env, err := p.observe(ctx)
 	if err != nil {
 		return err
 	}
 	const times = 200
-	runtime.GC()
 	wall, cpu := time.Now(), ownCPU()
 	for range times {
-		if err := decideAndRender(ctx, p.engine, world.Environments[0].Deployments[0]); err != nil {
+		if err := decideAndRender(ctx, p.engine, env.Deployments[0]); err != nil {
 			return err
 		}
 	}

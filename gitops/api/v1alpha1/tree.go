@@ -12,19 +12,19 @@ import (
 // Tree gives the worker deployment without its status as DecodeJSON reads its JSON. Errors: raw parts that are not
 // JSON, and numbers that JSON does not have.
 func (w *WorkerDeployment) Tree() (map[string]any, error) {
-	return tree(shapes().workerDeployment, w)
+	return shapes().workerDeployment.treeOf(reflect.ValueOf(w).Elem())
 }
 
 // Tree gives the spec as DecodeJSON reads its JSON. Errors: raw parts that are not JSON, and numbers that JSON does not
 // have.
 func (s *WorkerDeploymentSpec) Tree() (map[string]any, error) {
-	return tree(shapes().spec, s)
+	return shapes().spec.treeOf(reflect.ValueOf(s).Elem())
 }
 
 // Tree gives the record as DecodeJSON reads its JSON, with the fields that this release does not know. Errors: numbers
 // that JSON does not have, and unknown fields that are not JSON.
 func (r *Routing) Tree() (map[string]any, error) {
-	object, err := tree(shapes().routing, r)
+	object, err := shapes().routing.treeOf(reflect.ValueOf(r).Elem())
 	if err != nil || r.Whole == nil {
 		return object, err
 	}
@@ -36,11 +36,7 @@ func (r *Routing) Tree() (map[string]any, error) {
 	return object, nil
 }
 
-// tree gives what json.Marshal and DecodeJSON give for an object together, in less time.
-func tree[T any](s *shape, object *T) (map[string]any, error) {
-	return s.treeOf(reflect.ValueOf(object).Elem())
-}
-
+// treeOf gives what json.Marshal and DecodeJSON give for an object together, in less time.
 func (s *shape) treeOf(v reflect.Value) (map[string]any, error) {
 	object := make(map[string]any, len(s.fields))
 	for i := range s.fields {

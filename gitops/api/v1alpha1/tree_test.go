@@ -78,11 +78,13 @@ func TestTreeHasFieldsThatAreNotKnown(t *testing.T) {
 }
 
 func TestTreeSaysWhatIsNotJSON(t *testing.T) {
-	w := v1alpha1.WorkerDeployment{Spec: v1alpha1.WorkerDeploymentSpec{Template: v1alpha1.PodTemplate{Raw: []byte("{")}}}
+	var w v1alpha1.WorkerDeployment
+	w.Spec.Template.Raw = []byte("{")
 	_, err := w.Tree()
 	require.ErrorContains(t, err, "read JSON")
 	for _, f := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		s := v1alpha1.WorkerDeploymentSpec{Rollout: v1alpha1.RolloutStrategy{Steps: []v1alpha1.RolloutStep{{RampPercentage: f}}}}
+		var s v1alpha1.WorkerDeploymentSpec
+		s.Rollout.Steps = []v1alpha1.RolloutStep{{RampPercentage: f}}
 		_, err = s.Tree()
 		require.ErrorContains(t, err, "unsupported value")
 	}
