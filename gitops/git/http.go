@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"time"
@@ -96,11 +97,11 @@ func (r *httpRemote) try(ctx context.Context, s service) (session, *packp.AdvRef
 
 // goOn is a conversation with a server that said a moment before what it has and can do. The server does not remember
 // that it said so. Where this does not work, because the repository moved or a credential ended, open may.
-func (r *httpRemote) goOn(ctx context.Context) (session, error) {
+func (r *httpRemote) goOn(ctx context.Context, s service) (session, error) {
 	if err := r.readLogin(ctx); err != nil {
-		return nil, r.fail(ctx, uploadPack, err)
+		return nil, r.fail(ctx, s, err)
 	}
-	h, _, err := r.talk(ctx, uploadPack)
+	h, _, err := r.talk(ctx, s)
 	return h, err
 }
 
@@ -155,23 +156,25 @@ func (h *httpSession) fetch(ctx context.Context, req *packp.UploadPackRequest) (
 }
 
 func (h *httpSession) push(ctx context.Context, req *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
-	report, err := h.receive.ReceivePack(ctx, req)
+	connected := false
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected = true },
+	})
+	report, err := h.receive.ReceivePack(traced, req)
 	switch {
 	case report != nil:
 		return report, nil // err only repeats it
 	case err == nil:
-		return nil, errors.New("the server sent an empty answer")
-	case ctx.Err() != nil:
-		return nil, &sentError{interrupted(ctx, h.service, h.remote.addr)}
+		return nil, &sentError{errors.New("the server sent an empty answer")}
 	}
-	access := h.remote.fail(ctx, h.service, err)
-	if refusedToListen(err) {
-		return nil, access
+	failed := h.remote.fail(ctx, h.service, err)
+	if !connected || refusedToListen(err) {
+		return nil, failed
 	}
-	return nil, &sentError{access}
+	return nil, &sentError{failed}
 }
 
-// sentError hides an AccessError that came after the pack was sent: see session.push.
+// sentError says that something went wrong after the pack was sent: see session.push. It hides an AccessError.
 type sentError struct{ err error }
 
 func (e *sentError) Error() string { return e.err.Error() }
@@ -186,13 +189,20 @@ func refusedToListen(err error) bool {
 		return true
 	}
 	code := httpStatus(err)
-	return code >= 400 && code < 500
+	_, limited := errors.AsType[*rateLimitError](expected(err))
+	return code >= 400 && code < 500 || limited
+}
+
+// expected takes off go-git's UnexpectedError, which has no Unwrap.
+func expected(err error) error {
+	if unexpected, ok := errors.AsType[*plumbing.UnexpectedError](err); ok {
+		return unexpected.Err
+	}
+	return err
 }
 
 func httpStatus(err error) int {
-	if unexpected, ok := errors.AsType[*plumbing.UnexpectedError](err); ok { // go-git's has no Unwrap
-		err = unexpected.Err
-	}
+	err = expected(err)
 	if status, ok := errors.AsType[*githttp.Err](err); ok {
 		return status.StatusCode()
 	}
@@ -232,9 +242,7 @@ func (r *httpRemote) meaning(ctx context.Context, s service, err error) error {
 		return interrupted(ctx, s, r.addr)
 	}
 	e := &AccessError{Op: s.op(), URL: r.addr.display, Err: err}
-	if unexpected, ok := errors.AsType[*plumbing.UnexpectedError](err); ok {
-		err = unexpected.Err
-	}
+	err = expected(err)
 	var (
 		credential *credentialError
 		cert       *tls.CertificateVerificationError

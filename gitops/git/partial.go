@@ -97,7 +97,7 @@ func (m *Mirror) Bring(ctx context.Context, blobs []Hash) error {
 // bring asks for blobs.
 func (m *Mirror) bring(ctx context.Context, wants []Hash) error {
 	if r, ok := m.remote.(*httpRemote); ok && m.offers != nil {
-		if sess, err := r.goOn(ctx); err == nil && m.bringFrom(ctx, sess, m.offers, wants) == nil {
+		if sess, err := r.goOn(ctx, uploadPack); err == nil && m.bringFrom(ctx, sess, m.offers, wants) == nil {
 			m.refusals = 0
 			return nil
 		}

@@ -46,21 +46,56 @@ func (m *Mirror) Push(ctx context.Context, s *Staged) (Hash, error) {
 	return s.Commit, nil
 }
 
-// send has one conversation with the server. rejected is what the server said against the commit.
+// send sends a commit, without asking where its branch is if the push before told what the server can do: the server
+// compares the branch with Expected as well. Where that fails, it asks. rejected is what the server said against the
+// commit.
 func (m *Mirror) send(ctx context.Context, s *Staged, pack []byte) (rejected *RejectedError, err error) {
+	u := update{s.Branch, s.Expected, s.Commit, pack}
+	caps := m.takes
+	if caps == nil {
+		return m.askAndSend(ctx, u)
+	}
+	m.takes = nil
+	sess, err := m.remote.(*httpRemote).goOn(ctx, receivePack)
+	if err != nil {
+		return nil, err
+	}
+	rejected, err = m.update(ctx, sess, caps, u)
+	sess.close()
+	access, unsent := errors.AsType[*AccessError](err)
+	switch {
+	case err == nil && rejected == nil:
+		m.takes = caps
+		return nil, nil
+	case err == nil, ctx.Err() != nil, unsent && !access.Refused():
+		return rejected, err
+	}
+	rejected, again := m.askAndSend(ctx, u)
+	if _, silent := errors.AsType[*AccessError](again); silent && !unsent {
+		return nil, err // the first try may have got through
+	}
+	return rejected, again
+}
+
+// askAndSend asks where the branch is, and sends a commit that goes on top.
+func (m *Mirror) askAndSend(ctx context.Context, u update) (rejected *RejectedError, err error) {
 	sess, adv, err := m.remote.open(ctx, receivePack)
 	if err != nil {
 		return nil, err
 	}
 	defer sess.close()
-	switch actual := adv.References[refOf(s.Branch)]; actual {
-	case s.Expected:
-	case s.Commit: // an earlier try of unknown outcome got through
+	switch actual := adv.References[refOf(u.branch)]; actual {
+	case u.from:
+	case u.to: // an earlier try of unknown outcome got through
 		return nil, nil
 	default:
-		return nil, &MovedError{Branch: s.Branch, Expected: s.Expected, Actual: actual}
+		return nil, &MovedError{Branch: u.branch, Expected: u.from, Actual: actual}
 	}
-	return m.update(ctx, sess, adv.Capabilities, update{s.Branch, s.Expected, s.Commit, pack})
+	rejected, err = m.update(ctx, sess, adv.Capabilities, u)
+	if _, stateless := m.remote.(*httpRemote); stateless && rejected == nil && err == nil {
+		m.takes = adv.Capabilities
+	}
+	return rejected, err
 }
 
 // update moves a branch; a zero to deletes it.
@@ -81,8 +116,8 @@ func (m *Mirror) update(ctx context.Context, sess session, caps *capability.List
 	output := &head{}
 	req.Packfile, req.Progress = io.NopCloser(bytes.NewReader(u.pack)), output
 	report, err := sess.push(ctx, req)
-	if refused, ok := errors.AsType[*AccessError](err); ok {
-		return nil, refused
+	if _, sent := errors.AsType[*sentError](err); err != nil && !sent {
+		return nil, err
 	}
 	if err == nil && !req.Capabilities.Supports(capability.ReportStatus) {
 		err = errors.New("the server does not report what it did")

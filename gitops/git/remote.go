@@ -43,8 +43,8 @@ type remote interface {
 type session interface {
 	// fetch asks for a pack. The response must be read, or close be called.
 	fetch(ctx context.Context, req *packp.UploadPackRequest) (*packp.UploadPackResponse, error)
-	// push sends a pack and a command. An *AccessError means that the server refused to listen; after
-	// any other error it is not known what the server did.
+	// push sends a pack and a command. After a *sentError it is not known what the server did; with any other error
+	// it was not reached, or refused to listen.
 	push(ctx context.Context, req *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error)
 	// close ends the conversation, waiting for the server where it still has work to do.
 	close()
