@@ -112,9 +112,6 @@ func TestPushIsCutInTheMiddle(t *testing.T) {
 				if seed%2 == 1 {
 					direction, most = gittest.ToClient, 1500
 				}
-				if seed%4 < 2 { // as the first push of a run
-					m.takes = nil
-				}
 				cut.CutAfter(direction, 1+random.Int64N(most))
 				_, err := m.Push(soon(t), s)
 				cut.Mend()

@@ -95,8 +95,8 @@ func (r *httpRemote) try(ctx context.Context, s service) (session, *packp.AdvRef
 	return h, adv, nil
 }
 
-// goOn is a conversation with a server that said a moment before what it has and can do. The server does not remember
-// that it said so. Where this does not work, because the repository moved or a credential ended, open may.
+// goOn is a conversation with a server that said before what it has and can do. The server does not remember that it
+// said so. Where this does not work, because the repository moved or a credential ended, open may.
 func (r *httpRemote) goOn(ctx context.Context, s service) (session, error) {
 	if err := r.readLogin(ctx); err != nil {
 		return nil, r.fail(ctx, s, err)
@@ -300,6 +300,9 @@ func (s service) right() string {
 type bodyKeeper struct {
 	next http.RoundTripper
 
+	// redirected says that an answer led to another URL.
+	redirected bool
+
 	mu     sync.Mutex
 	bodies []io.ReadCloser
 }
@@ -321,6 +324,7 @@ func (k *bodyKeeper) RoundTrip(req *http.Request) (*http.Response, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.bodies = append(k.bodies, body)
+	k.redirected = k.redirected || resp.Header.Get("Location") != ""
 	kept := keptBody{body}
 	switch {
 	case resp.StatusCode >= http.StatusBadRequest:

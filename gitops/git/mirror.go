@@ -61,7 +61,7 @@ type Mirror struct {
 	state state
 	// offers is what the server said that it can do; nil: it was not asked in this run.
 	offers *capability.List
-	// takes is what the server can do for a push, over HTTP; nil: the last push did not get through, or there was none.
+	// takes is what the server can do for a push, if it need not be asked before the next one; else nil. See send.
 	takes *capability.List
 	// refusals are how often in a row the server did not give objects that it had left out before.
 	refusals int

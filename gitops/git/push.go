@@ -46,56 +46,48 @@ func (m *Mirror) Push(ctx context.Context, s *Staged) (Hash, error) {
 	return s.Commit, nil
 }
 
-// send sends a commit, without asking where its branch is if the push before told what the server can do: the server
-// compares the branch with Expected as well. Where that fails, it asks. rejected is what the server said against the
-// commit.
+// send sends a commit on top of Expected. If the push before got through, it does not ask first where the branch is:
+// the server compares it with Expected as well. Where the server does not take the credentials or the address any more,
+// it starts over and asks. rejected is what the server said against the commit.
 func (m *Mirror) send(ctx context.Context, s *Staged, pack []byte) (rejected *RejectedError, err error) {
 	u := update{s.Branch, s.Expected, s.Commit, pack}
-	caps := m.takes
-	if caps == nil {
-		return m.askAndSend(ctx, u)
+	if caps := m.takes; caps != nil {
+		m.takes = nil
+		rejected, err = m.sendUnasked(ctx, caps, u)
+		if rejected == nil && err == nil {
+			m.takes = caps
+		}
+		if access, ok := errors.AsType[*AccessError](err); !ok || !access.Refused() {
+			return rejected, err
+		}
 	}
-	m.takes = nil
-	sess, err := m.remote.(*httpRemote).goOn(ctx, receivePack)
-	if err != nil {
-		return nil, err
-	}
-	rejected, err = m.update(ctx, sess, caps, u)
-	sess.close()
-	access, unsent := errors.AsType[*AccessError](err)
-	switch {
-	case err == nil && rejected == nil:
-		m.takes = caps
-		return nil, nil
-	case err == nil, ctx.Err() != nil, unsent && !access.Refused():
-		return rejected, err
-	}
-	rejected, again := m.askAndSend(ctx, u)
-	if _, silent := errors.AsType[*AccessError](again); silent && !unsent {
-		return nil, err // the first try may have got through
-	}
-	return rejected, again
-}
-
-// askAndSend asks where the branch is, and sends a commit that goes on top.
-func (m *Mirror) askAndSend(ctx context.Context, u update) (rejected *RejectedError, err error) {
 	sess, adv, err := m.remote.open(ctx, receivePack)
 	if err != nil {
 		return nil, err
 	}
 	defer sess.close()
-	switch actual := adv.References[refOf(u.branch)]; actual {
-	case u.from:
-	case u.to: // an earlier try of unknown outcome got through
+	switch actual := adv.References[refOf(s.Branch)]; actual {
+	case s.Expected:
+	case s.Commit: // an earlier try of unknown outcome got through
 		return nil, nil
 	default:
-		return nil, &MovedError{Branch: u.branch, Expected: u.from, Actual: actual}
+		return nil, &MovedError{Branch: s.Branch, Expected: s.Expected, Actual: actual}
 	}
 	rejected, err = m.update(ctx, sess, adv.Capabilities, u)
-	if _, stateless := m.remote.(*httpRemote); stateless && rejected == nil && err == nil {
+	if h, ok := sess.(*httpSession); ok && !h.bodies.redirected && rejected == nil && err == nil {
 		m.takes = adv.Capabilities
 	}
 	return rejected, err
+}
+
+// sendUnasked sends an update without asking where the branch is.
+func (m *Mirror) sendUnasked(ctx context.Context, caps *capability.List, u update) (*RejectedError, error) {
+	sess, err := m.remote.(*httpRemote).goOn(ctx, receivePack)
+	if err != nil {
+		return nil, err
+	}
+	defer sess.close()
+	return m.update(ctx, sess, caps, u)
 }
 
 // update moves a branch; a zero to deletes it.
@@ -161,11 +153,10 @@ func (m *Mirror) refused(ctx context.Context, s *Staged, rejected *RejectedError
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return protected(rejected)
 		}
 		actual, err := m.remoteTip(ctx, s.Branch)
-		if err != nil {
-			return fmt.Errorf("%w; and its tip could not be read: %w", protected(rejected), err)
+		if err != nil { // the branch may have moved: it is not known why the commit was refused
+			return fmt.Errorf("%w; before that, %s", err, rejected.Error())
 		}
 		switch actual {
 		case s.Expected:

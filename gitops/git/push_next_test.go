@@ -1,6 +1,8 @@
 package git
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -94,7 +96,7 @@ func TestPushAfterPushOnABranchThatMoved(t *testing.T) {
 
 	p.tip, p.asked = fetch(t, p.Mirror, "main"), nil
 	require.NoError(t, p.again(t, "second"))
-	require.Equal(t, asked, p.asked, "where another writes, too, the branch is asked for first")
+	require.Equal(t, asked, p.asked, "after another was first, it asks")
 }
 
 func TestPushAfterPushOnABranchThatIsGone(t *testing.T) {
@@ -112,6 +114,15 @@ func TestPushAfterPushIsRefused(t *testing.T) {
 	require.ErrorAs(t, p.again(t, "second"), &rejected)
 	require.Contains(t, rejected.Output, "main is protected")
 	require.Equal(t, p.tip.Commit.String(), p.repo.Tip("main"))
+	require.Equal(t, "POST git-receive-pack", p.asked[0])
+	require.NotContains(t, p.asked[1:], "POST git-receive-pack")
+
+	p.asked = nil
+	require.ErrorAs(t, p.again(t, "second"), &rejected)
+	require.Equal(t, asked, p.asked[:2])
+	p.asked = nil
+	require.ErrorAs(t, p.again(t, "second"), &rejected)
+	require.Equal(t, asked, p.asked[:2], "until one gets through")
 }
 
 func TestPushAfterPushWithATokenThatEnded(t *testing.T) {
@@ -123,37 +134,63 @@ func TestPushAfterPushWithATokenThatEnded(t *testing.T) {
 	require.Equal(t, append(unasked, asked...), p.asked)
 }
 
-// A connection may break that was kept since the push before.
-func TestPushAfterPushOnABrokenConnection(t *testing.T) {
-	for name, through := range map[string]bool{"before the commit": false, "after the commit": true} {
+func TestPushAfterPushOfUnknownOutcome(t *testing.T) {
+	lost := &devNull{header: http.Header{}}
+	for name, test := range map[string]struct {
+		answer  func(w http.ResponseWriter, req *http.Request, next http.Handler)
+		through bool
+	}{
+		"the connection broke before the commit": {func(http.ResponseWriter, *http.Request, http.Handler) {
+			panic(http.ErrAbortHandler)
+		}, false},
+		"the connection broke after the commit": {func(_ http.ResponseWriter, req *http.Request, next http.Handler) {
+			next.ServeHTTP(lost, req)
+			panic(http.ErrAbortHandler)
+		}, true},
+		"the answer is empty": {func(_ http.ResponseWriter, req *http.Request, next http.Handler) {
+			next.ServeHTTP(lost, req)
+		}, true},
+		"a gateway gave up": {func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+			next.ServeHTTP(lost, req)
+			w.WriteHeader(http.StatusGatewayTimeout)
+		}, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			p := pushOnce(t, nil)
-			p.answer = func(w http.ResponseWriter, req *http.Request, next http.Handler) {
-				p.answer = nil
-				if through {
-					next.ServeHTTP(&devNull{header: http.Header{}}, req)
-				}
-				panic(http.ErrAbortHandler)
-			}
-			require.NoError(t, p.again(t, "second"))
+			p.answer = test.answer
+			s := stage(t, p.Mirror, commitOn(p.tip, put("second", "1")))
+			_, err := p.Push(soon(t), s)
+			var unknown *UnknownOutcomeError
+			require.ErrorAs(t, err, &unknown)
+			require.Equal(t, test.through, p.repo.Tip("main") == unknown.Commit.String())
+			require.Equal(t, unasked, p.asked, "it is not for the push to find out")
+
+			p.answer, p.asked = nil, nil
+			commit, err := p.Push(soon(t), s)
+			require.NoError(t, err)
+			require.Equal(t, commit.String(), p.repo.Tip("main"))
+			require.Equal(t, "GET refs", p.asked[0])
+			require.Len(t, p.asked, map[bool]int{true: 1, false: 2}[test.through])
 		})
 	}
 }
 
-func TestPushAfterPushOfUnknownOutcome(t *testing.T) {
+func TestPushAfterPushThatIsInterrupted(t *testing.T) {
 	p := pushOnce(t, nil)
+	ctx, cancel := context.WithCancel(soon(t))
 	p.answer = func(_ http.ResponseWriter, req *http.Request, next http.Handler) {
-		if req.Method == http.MethodPost {
-			next.ServeHTTP(&devNull{header: http.Header{}}, req)
-		}
-		panic(http.ErrAbortHandler)
+		next.ServeHTTP(&devNull{header: http.Header{}}, req)
+		cancel()
+		<-req.Context().Done()
 	}
+	_, err := p.Push(ctx, stage(t, p.Mirror, commitOn(p.tip, put("second", "1"))))
 	var unknown *UnknownOutcomeError
-	require.ErrorAs(t, p.again(t, "second"), &unknown, "that it cannot be asked does not say that nothing was sent")
-	require.Equal(t, unknown.Commit.String(), p.repo.Tip("main"))
+	require.ErrorAs(t, err, &unknown)
+	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestPushAfterPushOfARepositoryThatWasRenamed(t *testing.T) {
+// A repository was renamed, and its old address leads to the new one. A push follows when it asked before.
+func TestPushesToARepositoryThatWasRenamed(t *testing.T) {
 	p := pushOnce(t, nil)
 	p.answer = func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		if path, found := strings.CutPrefix(req.URL.Path, "/new"); found {
@@ -163,7 +200,33 @@ func TestPushAfterPushOfARepositoryThatWasRenamed(t *testing.T) {
 		}
 		http.Redirect(w, req, "/new"+req.URL.RequestURI(), http.StatusMovedPermanently)
 	}
-	require.NoError(t, p.again(t, "second"))
+	var unknown *UnknownOutcomeError
+	require.ErrorAs(t, p.again(t, "second"), &unknown)
+	for _, name := range []string{"second", "third"} {
+		p.asked = nil
+		require.NoError(t, p.again(t, name))
+		require.Equal(t, append([]string{"GET refs"}, asked...), p.asked)
+	}
+}
+
+// The server refused the commit, and does not say any more where the branch is: it may have moved.
+func TestPushAfterPushThatIsRefusedByAServerThatIsAwayThen(t *testing.T) {
+	p := pushOnce(t, nil)
+	p.repo.Commit(gittest.Commit{Write: map[string]string{"theirs": "1"}})
+	p.answer = func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if req.Method == http.MethodGet {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		next.ServeHTTP(w, req)
+	}
+	err := p.again(t, "second")
+	var access *AccessError
+	require.ErrorAs(t, err, &access)
+	var rejected *RejectedError
+	require.False(t, errors.As(err, &rejected), "that would say that the branch had not moved")
+	require.ErrorContains(t, err, "HTTP 503")
+	require.ErrorContains(t, err, "rejected")
 }
 
 // Nothing was sent: the error says so, and the server is not asked any more.
