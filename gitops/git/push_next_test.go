@@ -8,6 +8,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,10 +23,30 @@ type pushed struct {
 	*Mirror
 	repo  *gittest.Repo
 	tip   Tip
-	asked []string // method and last part of the path of each request
-	// answer, if it is set, answers in place of the server, or passes a request on.
-	answer func(w http.ResponseWriter, req *http.Request, next http.Handler)
-	close  func() // ends the server
+	close func() // ends the server
+
+	mu     sync.Mutex
+	asked  []string // method and last part of the path of each request
+	answer answer
+}
+
+// answer answers in place of the server, or passes a request on.
+type answer func(w http.ResponseWriter, req *http.Request, next http.Handler)
+
+// from has another answer from now on; nil is the server's own.
+func (p *pushed) from(a answer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer = a
+}
+
+// requests are those since the last time.
+func (p *pushed) requests() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := p.asked
+	p.asked = nil
+	return out
 }
 
 // pushOnce serves a repository and pushes to it; source may be nil.
@@ -42,19 +63,22 @@ func pushOnce(t *testing.T, source *cached) *pushed {
 	require.NoError(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: real.Scheme, Host: real.Host})
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		p.mu.Lock()
 		p.asked = append(p.asked, req.Method+" "+req.URL.Path[strings.LastIndex(req.URL.Path, "/")+1:])
-		if p.answer != nil {
-			p.answer(w, req, proxy)
+		answer := p.answer
+		p.mu.Unlock()
+		if answer == nil {
+			proxy.ServeHTTP(w, req)
 			return
 		}
-		proxy.ServeHTTP(w, req)
+		answer(w, req, proxy)
 	}))
 	t.Cleanup(front.Close)
 	p.close = front.Close
 	p.Mirror = openMirror(t, way{url: front.URL + real.Path, auth: auth})
 	p.tip = fetch(t, p.Mirror, "main")
 	require.NoError(t, p.again(t, "first"))
-	p.asked = nil
+	p.requests()
 	return p
 }
 
@@ -79,8 +103,7 @@ func TestPushAfterPushDoesNotAskFirst(t *testing.T) {
 	p := pushOnce(t, nil)
 	for _, name := range []string{"second", "third"} {
 		require.NoError(t, p.again(t, name))
-		require.Equal(t, unasked, p.asked)
-		p.asked = nil
+		require.Equal(t, unasked, p.requests())
 	}
 	p.repo.Fsck()
 }
@@ -92,11 +115,12 @@ func TestPushAfterPushOnABranchThatMoved(t *testing.T) {
 	require.ErrorAs(t, p.again(t, "second"), &moved)
 	requireSame(t, &MovedError{Branch: "main", Expected: p.tip.Commit, Actual: plumbing.NewHash(theirs)}, moved)
 	require.Equal(t, theirs, p.repo.Tip("main"), "nothing lost")
-	require.Equal(t, append(unasked, "GET refs"), p.asked)
+	require.Equal(t, append(unasked, "GET refs"), p.requests())
 
-	p.tip, p.asked = fetch(t, p.Mirror, "main"), nil
+	p.tip = fetch(t, p.Mirror, "main")
+	p.requests()
 	require.NoError(t, p.again(t, "second"))
-	require.Equal(t, asked, p.asked, "after another was first, it asks")
+	require.Equal(t, asked, p.requests(), "after another was first, it asks")
 }
 
 func TestPushAfterPushOnABranchThatIsGone(t *testing.T) {
@@ -114,15 +138,14 @@ func TestPushAfterPushIsRefused(t *testing.T) {
 	require.ErrorAs(t, p.again(t, "second"), &rejected)
 	require.Contains(t, rejected.Output, "main is protected")
 	require.Equal(t, p.tip.Commit.String(), p.repo.Tip("main"))
-	require.Equal(t, "POST git-receive-pack", p.asked[0])
-	require.NotContains(t, p.asked[1:], "POST git-receive-pack")
+	requests := p.requests()
+	require.Equal(t, "POST git-receive-pack", requests[0])
+	require.NotContains(t, requests[1:], "POST git-receive-pack")
 
-	p.asked = nil
-	require.ErrorAs(t, p.again(t, "second"), &rejected)
-	require.Equal(t, asked, p.asked[:2])
-	p.asked = nil
-	require.ErrorAs(t, p.again(t, "second"), &rejected)
-	require.Equal(t, asked, p.asked[:2], "until one gets through")
+	for range 2 { // until one gets through
+		require.ErrorAs(t, p.again(t, "second"), &rejected)
+		require.Equal(t, asked, p.requests()[:2])
+	}
 }
 
 func TestPushAfterPushWithATokenThatEnded(t *testing.T) {
@@ -131,13 +154,13 @@ func TestPushAfterPushWithATokenThatEnded(t *testing.T) {
 	source.tokens = []string{"stale-token", "fresh-token"}
 	require.NoError(t, p.again(t, "second"))
 	require.Equal(t, []string{"stale-token"}, source.refused)
-	require.Equal(t, append(unasked, asked...), p.asked)
+	require.Equal(t, append(unasked, asked...), p.requests())
 }
 
 func TestPushAfterPushOfUnknownOutcome(t *testing.T) {
 	lost := &devNull{header: http.Header{}}
 	for name, test := range map[string]struct {
-		answer  func(w http.ResponseWriter, req *http.Request, next http.Handler)
+		answer  answer
 		through bool
 	}{
 		"the connection broke before the commit": {func(http.ResponseWriter, *http.Request, http.Handler) {
@@ -157,20 +180,19 @@ func TestPushAfterPushOfUnknownOutcome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pushOnce(t, nil)
-			p.answer = test.answer
+			p.from(test.answer)
 			s := stage(t, p.Mirror, commitOn(p.tip, put("second", "1")))
 			_, err := p.Push(soon(t), s)
 			var unknown *UnknownOutcomeError
 			require.ErrorAs(t, err, &unknown)
 			require.Equal(t, test.through, p.repo.Tip("main") == unknown.Commit.String())
-			require.Equal(t, unasked, p.asked, "it is not for the push to find out")
+			require.Equal(t, unasked, p.requests(), "it is not for the push to find out")
 
-			p.answer, p.asked = nil, nil
+			p.from(nil)
 			commit, err := p.Push(soon(t), s)
 			require.NoError(t, err)
 			require.Equal(t, commit.String(), p.repo.Tip("main"))
-			require.Equal(t, "GET refs", p.asked[0])
-			require.Len(t, p.asked, map[bool]int{true: 1, false: 2}[test.through])
+			require.Equal(t, asked[:map[bool]int{true: 1, false: 2}[test.through]], p.requests())
 		})
 	}
 }
@@ -178,11 +200,11 @@ func TestPushAfterPushOfUnknownOutcome(t *testing.T) {
 func TestPushAfterPushThatIsInterrupted(t *testing.T) {
 	p := pushOnce(t, nil)
 	ctx, cancel := context.WithCancel(soon(t))
-	p.answer = func(_ http.ResponseWriter, req *http.Request, next http.Handler) {
+	p.from(func(_ http.ResponseWriter, req *http.Request, next http.Handler) {
 		next.ServeHTTP(&devNull{header: http.Header{}}, req)
 		cancel()
 		<-req.Context().Done()
-	}
+	})
 	_, err := p.Push(ctx, stage(t, p.Mirror, commitOn(p.tip, put("second", "1"))))
 	var unknown *UnknownOutcomeError
 	require.ErrorAs(t, err, &unknown)
@@ -192,20 +214,20 @@ func TestPushAfterPushThatIsInterrupted(t *testing.T) {
 // A repository was renamed, and its old address leads to the new one. A push follows when it asked before.
 func TestPushesToARepositoryThatWasRenamed(t *testing.T) {
 	p := pushOnce(t, nil)
-	p.answer = func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+	p.from(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		if path, found := strings.CutPrefix(req.URL.Path, "/new"); found {
 			req.URL.Path = path
 			next.ServeHTTP(w, req)
 			return
 		}
 		http.Redirect(w, req, "/new"+req.URL.RequestURI(), http.StatusMovedPermanently)
-	}
+	})
 	var unknown *UnknownOutcomeError
 	require.ErrorAs(t, p.again(t, "second"), &unknown)
+	p.requests()
 	for _, name := range []string{"second", "third"} {
-		p.asked = nil
 		require.NoError(t, p.again(t, name))
-		require.Equal(t, append([]string{"GET refs"}, asked...), p.asked)
+		require.Equal(t, append([]string{"GET refs"}, asked...), p.requests())
 	}
 }
 
@@ -213,13 +235,13 @@ func TestPushesToARepositoryThatWasRenamed(t *testing.T) {
 func TestPushAfterPushThatIsRefusedByAServerThatIsAwayThen(t *testing.T) {
 	p := pushOnce(t, nil)
 	p.repo.Commit(gittest.Commit{Write: map[string]string{"theirs": "1"}})
-	p.answer = func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+	p.from(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		if req.Method == http.MethodGet {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
 		next.ServeHTTP(w, req)
-	}
+	})
 	err := p.again(t, "second")
 	var access *AccessError
 	require.ErrorAs(t, err, &access)
@@ -241,14 +263,14 @@ func TestPushAfterPushToAServerThatTakesNothing(t *testing.T) {
 			p.remote.close() // on a connection that was kept something may have gone through
 		}, ReasonNetwork, nil},
 		"it is asked too much": {func(p *pushed) {
-			p.answer = func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			p.from(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 				http.Error(w, "slow down", http.StatusTooManyRequests)
-			}
+			})
 		}, ReasonRateLimited, unasked},
 		"credentials lack the right": {func(p *pushed) {
-			p.answer = func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			p.from(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 				http.Error(w, "no", http.StatusForbidden)
-			}
+			})
 		}, ReasonForbidden, append(unasked, "GET refs")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -257,7 +279,7 @@ func TestPushAfterPushToAServerThatTakesNothing(t *testing.T) {
 			var access *AccessError
 			require.ErrorAs(t, p.again(t, "second"), &access)
 			require.Equal(t, test.reason, access.Reason)
-			require.Equal(t, test.asked, p.asked)
+			require.Equal(t, test.asked, p.requests())
 		})
 	}
 }
