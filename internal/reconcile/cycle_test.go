@@ -192,6 +192,30 @@ func TestRaiseFollowsTheCommit(t *testing.T) {
 	require.Equal(t, []string{"raise SetCurrent"}, s.calls)
 }
 
+// Temporal could not be asked to delete a version, in the cycle of a raise: the next status says so.
+func TestAFailedDeletionIsNotHealedByARaise(t *testing.T) {
+	s := newScene(t)
+	r := s.reconciler()
+	s.once(r)
+	s.ready()
+	of := s.world.Environments[0].Deployments[0]
+	of.Now, of.Observation = s.now, s.Observe(t.Context(), v1alpha1.Connection{}, rollout.Ask{})
+	for _, deletions := range [][]string{{"v1"}, nil} {
+		d := Decide(t.Context(), s, of)
+		require.NotNil(t, d.Plan.Raise)
+		d.Plan.Deletions = deletions
+		g := &group{env: s.world.Environments[0], judge: s, decisions: []*rollout.Decision{d}, report: newReport()}
+		r.delete(t.Context(), g)
+		report := newReport()
+		report.merge(assessed{groups: []*group{g}}, r)
+		g = &group{groupKey: groupKey{raises: true}, env: g.env, decisions: g.decisions, report: newReport()}
+		require.True(t, r.carryOut(t.Context(), g, d))
+		report.merge(assessed{groups: []*group{g}}, r)
+		r.end(t.Context(), &report)
+		require.Equal(t, deletions != nil, r.failures[keyOf(d)] != nil)
+	}
+}
+
 // Facts that grew old while the commit was pushed raise nothing, and the next status says so. That cycle decides again
 // and raises, and the one after it says that nothing is wrong any more.
 func TestOldFactsRaiseNothing(t *testing.T) {
