@@ -280,7 +280,7 @@ func (s *scale) warm() {
 		}))
 	}
 	for _, k := range []int{1, max(s.fleet.Deployments/10, 2)} {
-		targets, rounds := []target{wallRatio(0.5), cpuScaled(15*time.Millisecond, nativeChange)}, 21
+		targets, rounds := []target{wallRatio(0.5), cpuScaled(15*time.Millisecond, nativeChange)}, 41
 		if k > 1 {
 			targets, rounds = targets[:1], 9
 		}
@@ -291,12 +291,12 @@ func (s *scale) warm() {
 			decide = s.decider()
 		}
 		for range s.rounds(rounds) {
-			decide()
 			row.add(s.both(k, func() botAnswer {
 				a := b.cycle()
 				require.Equal(s, k, a.Decided, "what changed, and nothing else")
 				return a
 			}, follow))
+			decide() // at the end: what it leaves in the processor's caches is not for the bot to clear up
 			if b.quiet(); k > 1 {
 				b.rest()
 			}
