@@ -168,7 +168,7 @@ func (h *httpSession) push(ctx context.Context, req *packp.ReferenceUpdateReques
 		return nil, &sentError{errors.New("the server sent an empty answer")}
 	}
 	failed := h.remote.fail(ctx, h.service, err)
-	if !connected || refusedToListen(err) {
+	if !connected || h.bodies.redirected || refusedToListen(err) {
 		return nil, failed
 	}
 	return nil, &sentError{failed}
@@ -300,7 +300,7 @@ func (s service) right() string {
 type bodyKeeper struct {
 	next http.RoundTripper
 
-	// redirected says that an answer led to another URL.
+	// redirected says that an answer led to another address. Only questions follow, and no push.
 	redirected bool
 
 	mu     sync.Mutex
@@ -324,7 +324,7 @@ func (k *bodyKeeper) RoundTrip(req *http.Request) (*http.Response, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.bodies = append(k.bodies, body)
-	k.redirected = k.redirected || resp.Header.Get("Location") != ""
+	k.redirected = k.redirected || resp.StatusCode/100 == 3
 	kept := keptBody{body}
 	switch {
 	case resp.StatusCode >= http.StatusBadRequest:

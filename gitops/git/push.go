@@ -15,8 +15,8 @@ import (
 
 // Push sends a staged commit; the branch moves from its Expected to it, or not at all. Afterwards its objects are in
 // the mirror and the branch's tip is known without another fetch. Errors: ErrNothingStaged, *MovedError,
-// *RejectedError, *ProtectedError, *UnknownOutcomeError, *AccessError (nothing was sent), the context's (nothing was
-// sent).
+// *RejectedError, *ProtectedError, *UnknownOutcomeError, *AccessError and the context's (nothing was sent, or it was
+// refused and the branch could not be read).
 func (m *Mirror) Push(ctx context.Context, s *Staged) (Hash, error) {
 	if s.Unchanged() {
 		return Hash{}, ErrNothingStaged

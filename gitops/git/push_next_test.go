@@ -33,8 +33,8 @@ type pushed struct {
 // answer answers in place of the server, or passes a request on.
 type answer func(w http.ResponseWriter, req *http.Request, next http.Handler)
 
-// from has another answer from now on; nil is the server's own.
-func (p *pushed) from(a answer) {
+// setAnswer has another answer from now on; nil is the server's own.
+func (p *pushed) setAnswer(a answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answer = a
@@ -180,7 +180,7 @@ func TestPushAfterPushOfUnknownOutcome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pushOnce(t, nil)
-			p.from(test.answer)
+			p.setAnswer(test.answer)
 			s := stage(t, p.Mirror, commitOn(p.tip, put("second", "1")))
 			_, err := p.Push(soon(t), s)
 			var unknown *UnknownOutcomeError
@@ -188,7 +188,7 @@ func TestPushAfterPushOfUnknownOutcome(t *testing.T) {
 			require.Equal(t, test.through, p.repo.Tip("main") == unknown.Commit.String())
 			require.Equal(t, unasked, p.requests(), "it is not for the push to find out")
 
-			p.from(nil)
+			p.setAnswer(nil)
 			commit, err := p.Push(soon(t), s)
 			require.NoError(t, err)
 			require.Equal(t, commit.String(), p.repo.Tip("main"))
@@ -200,7 +200,7 @@ func TestPushAfterPushOfUnknownOutcome(t *testing.T) {
 func TestPushAfterPushThatIsInterrupted(t *testing.T) {
 	p := pushOnce(t, nil)
 	ctx, cancel := context.WithCancel(soon(t))
-	p.from(func(_ http.ResponseWriter, req *http.Request, next http.Handler) {
+	p.setAnswer(func(_ http.ResponseWriter, req *http.Request, next http.Handler) {
 		next.ServeHTTP(&devNull{header: http.Header{}}, req)
 		cancel()
 		<-req.Context().Done()
@@ -214,7 +214,7 @@ func TestPushAfterPushThatIsInterrupted(t *testing.T) {
 // A repository was renamed, and its old address leads to the new one. A push follows when it asked before.
 func TestPushesToARepositoryThatWasRenamed(t *testing.T) {
 	p := pushOnce(t, nil)
-	p.from(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+	p.setAnswer(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		if path, found := strings.CutPrefix(req.URL.Path, "/new"); found {
 			req.URL.Path = path
 			next.ServeHTTP(w, req)
@@ -222,9 +222,9 @@ func TestPushesToARepositoryThatWasRenamed(t *testing.T) {
 		}
 		http.Redirect(w, req, "/new"+req.URL.RequestURI(), http.StatusMovedPermanently)
 	})
-	var unknown *UnknownOutcomeError
-	require.ErrorAs(t, p.again(t, "second"), &unknown)
-	p.requests()
+	var access *AccessError
+	require.ErrorAs(t, p.again(t, "second"), &access, "nothing was taken")
+	require.Equal(t, unasked, p.requests())
 	for _, name := range []string{"second", "third"} {
 		require.NoError(t, p.again(t, name))
 		require.Equal(t, append([]string{"GET refs"}, asked...), p.requests())
@@ -235,7 +235,7 @@ func TestPushesToARepositoryThatWasRenamed(t *testing.T) {
 func TestPushAfterPushThatIsRefusedByAServerThatIsAwayThen(t *testing.T) {
 	p := pushOnce(t, nil)
 	p.repo.Commit(gittest.Commit{Write: map[string]string{"theirs": "1"}})
-	p.from(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+	p.setAnswer(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		if req.Method == http.MethodGet {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
@@ -251,7 +251,7 @@ func TestPushAfterPushThatIsRefusedByAServerThatIsAwayThen(t *testing.T) {
 	require.ErrorContains(t, err, "rejected")
 }
 
-// Nothing was sent: the error says so, and the server is not asked any more.
+// Nothing was taken: the error says so.
 func TestPushAfterPushToAServerThatTakesNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		end    func(p *pushed)
@@ -263,12 +263,12 @@ func TestPushAfterPushToAServerThatTakesNothing(t *testing.T) {
 			p.remote.close() // on a connection that was kept something may have gone through
 		}, ReasonNetwork, nil},
 		"it is asked too much": {func(p *pushed) {
-			p.from(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			p.setAnswer(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 				http.Error(w, "slow down", http.StatusTooManyRequests)
 			})
 		}, ReasonRateLimited, unasked},
 		"credentials lack the right": {func(p *pushed) {
-			p.from(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			p.setAnswer(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 				http.Error(w, "no", http.StatusForbidden)
 			})
 		}, ReasonForbidden, append(unasked, "GET refs")},

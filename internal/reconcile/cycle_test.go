@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/resync"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -55,8 +57,8 @@ type scene struct {
 	obs     rollout.Observation
 	// raiseErr is what raising ends with.
 	raiseErr error
-	// batchError is what starting a batch job ends with.
-	batchError error
+	// batchError is what starting a batch job ends with, and deleteErr what deleting a version does.
+	batchError, deleteErr error
 }
 
 func newScene(t *testing.T) *scene {
@@ -159,7 +161,7 @@ func (s *scene) StartBatch(context.Context, rollout.Subject, rollout.BatchStart)
 }
 
 func (s *scene) DeleteVersion(context.Context, rollout.Subject, string) (rollout.Deletion, error) {
-	return rollout.Deletion{}, errors.New("unexpected")
+	return rollout.Deletion{}, cmp.Or(s.deleteErr, errors.New("unexpected"))
 }
 
 func (s *scene) reconciler() *Reconciler {
@@ -192,27 +194,45 @@ func TestRaiseFollowsTheCommit(t *testing.T) {
 	require.Equal(t, []string{"raise SetCurrent"}, s.calls)
 }
 
-// Temporal could not be asked to delete a version, in the cycle of a raise: the next status says so.
-func TestAFailedDeletionIsNotHealedByARaise(t *testing.T) {
-	s := newScene(t)
-	r := s.reconciler()
-	s.once(r)
-	s.ready()
-	of := s.world.Environments[0].Deployments[0]
-	of.Now, of.Observation = s.now, s.Observe(t.Context(), v1alpha1.Connection{}, rollout.Ask{})
-	for _, deletions := range [][]string{{"v1"}, nil} {
-		d := Decide(t.Context(), s, of)
-		require.NotNil(t, d.Plan.Raise)
-		d.Plan.Deletions = deletions
-		g := &group{env: s.world.Environments[0], judge: s, decisions: []*rollout.Decision{d}, report: newReport()}
-		r.delete(t.Context(), g)
-		report := newReport()
-		report.merge(assessed{groups: []*group{g}}, r)
-		g = &group{groupKey: groupKey{raises: true}, env: g.env, decisions: g.decisions, report: newReport()}
-		require.True(t, r.carryOut(t.Context(), g, d))
-		report.merge(assessed{groups: []*group{g}}, r)
-		r.end(t.Context(), &report)
-		require.Equal(t, deletions != nil, r.failures[keyOf(d)] != nil)
+// A raise heals what failed in earlier cycles, and not the deletion of a version that failed in its own.
+func TestARaiseHealsNoDeletion(t *testing.T) {
+	busy := fmt.Errorf("too many: %w", rollout.ErrBusy)
+	for name, test := range map[string]struct {
+		deletions []string
+		err       error
+		says      string
+	}{
+		"the deletion fails":    {[]string{"v1"}, errors.New("no"), "delete version v1: no"},
+		"Temporal is busy":      {[]string{"v1"}, busy, ""},
+		"nothing to be deleted": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			r := s.reconciler()
+			s.once(r)
+			s.ready()
+			s.deleteErr = test.err
+			of := s.world.Environments[0].Deployments[0]
+			of.Now, of.Observation = s.now, s.Observe(t.Context(), v1alpha1.Connection{}, rollout.Ask{})
+			d := Decide(t.Context(), s, of)
+			require.NotNil(t, d.Plan.Raise)
+			d.Plan.Deletions = test.deletions
+			r.keepFailures(map[resync.Key]*rollout.Problem{keyOf(d): {Reason: rollout.StaleFacts}})
+
+			assesses := &group{env: s.world.Environments[0], judge: s, decisions: []*rollout.Decision{d}, report: newReport()}
+			r.delete(t.Context(), assesses)
+			raises := &group{groupKey: groupKey{raises: true}, env: assesses.env, decisions: assesses.decisions, report: newReport()}
+			require.True(t, r.carryOut(t.Context(), raises, d))
+			report := newReport()
+			report.merge(assessed{groups: []*group{assesses}}, r)
+			report.merge(assessed{groups: []*group{raises}}, r)
+			r.end(t.Context(), &report)
+			says := ""
+			if p := r.failures[keyOf(d)]; p != nil {
+				says = p.Message
+			}
+			require.Equal(t, test.says, says)
+		})
 	}
 }
 

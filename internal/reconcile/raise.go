@@ -90,9 +90,8 @@ func (r *Reconciler) carryOut(ctx context.Context, g *group, d *rollout.Decision
 		}
 	}
 	batches := r.startBatches(ctx, d, report)
-	// The deletions that are left are those that Temporal could not be asked for.
-	if !failed && !batches.failed && len(d.Plan.Deletions) == 0 && d.Plan.Row != "" {
-		report.healed = append(report.healed, keyOf(d))
+	if !failed && !batches.failed && d.Plan.Row != "" {
+		report.healed[keyOf(d)] = len(d.Plan.Deletions) == 0
 	}
 	return done || batches.started
 }

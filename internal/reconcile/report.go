@@ -30,12 +30,14 @@ type Report struct {
 
 	made     []rollout.Made
 	problems map[resync.Key]*rollout.Problem
-	// healed are the worker deployments for which everything was carried out.
-	healed []resync.Key
+	// healed are the worker deployments for which everything was carried out. Where it is false, deletions are left
+	// that Temporal could not be asked for.
+	healed map[resync.Key]bool
 }
 
 func newReport() Report {
-	return Report{Failures: map[string]string{}, problems: map[resync.Key]*rollout.Problem{}}
+	return Report{Failures: map[string]string{}, problems: map[resync.Key]*rollout.Problem{},
+		healed: map[resync.Key]bool{}}
 }
 
 // merge takes over what groups reported. It drops the failures of healed worker deployments, and settles the decisions
@@ -48,9 +50,11 @@ func (report *Report) merge(a assessed, r *Reconciler) {
 		if g.raises { // of an earlier cycle, perhaps: the statuses of this one say it
 			r.keepFailures(g.report.problems)
 		}
-		for _, key := range g.report.healed {
+		for key, whole := range g.report.healed {
 			delete(r.failures, key)
-			delete(report.problems, key)
+			if whole {
+				delete(report.problems, key)
+			}
 		}
 		if g.report.More {
 			report.more(r.Now())
