@@ -12,6 +12,13 @@ type Forge interface {
 	// Login is the name of the account that the token belongs to.
 	Login(ctx context.Context) (string, error)
 
+	Reader
+	Writer
+	Statuses
+}
+
+// Reader reads pull requests.
+type Reader interface {
 	// List gives pull requests of branches of the repository itself, the newest first. It takes several questions where
 	// they are many: what changes meanwhile may be missing, and is there at the next time. Errors: *TooManyError.
 	List(ctx context.Context, f Filter) ([]PullRequest, error)
@@ -24,7 +31,10 @@ type Forge interface {
 	// goes by the e-mail addresses that the commit names; one that belongs to no account, or to several, gives an empty
 	// Login.
 	Authors(ctx context.Context, commit string) ([]Person, error)
+}
 
+// Writer opens and changes pull requests.
+type Writer interface {
 	// Open opens a pull request. Where one from this head to this base is open: *ExistsError, and that one is returned.
 	// A *PartialError says that the pull request stands, and is returned, without some of its labels or reviewers. What
 	// no forge takes is a *TextError.
@@ -37,7 +47,10 @@ type Forge interface {
 	// Merge merges a pull request, now or as soon as the forge's rules allow it, or takes such an order back. Errors:
 	// *NotReadyError, *MovedError, *UnsupportedError.
 	Merge(ctx context.Context, number int64, m Merge) (Merging, error)
+}
 
+// Statuses sets and reads commit statuses.
+type Statuses interface {
 	// SetStatus sets a commit status. One with the same context is replaced.
 	SetStatus(ctx context.Context, commit string, s Status) error
 

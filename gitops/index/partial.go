@@ -15,11 +15,7 @@ import (
 // within is an environment as it was read, for another caller.
 func (e *environment) within(ctx context.Context) environment {
 	out := *e
-	for _, t := range []*tree.Tree{&out.tree, &out.out} {
-		if l, ok := (*t).(tree.Lazy); ok {
-			*t = l.Within(ctx)
-		}
-	}
+	out.tree, out.out = tree.Within(ctx, e.tree), tree.Within(ctx, e.out)
 	return out
 }
 
@@ -36,8 +32,7 @@ func (v Surveyed) within(ctx context.Context) Surveyed {
 // bring brings what reading the environment needs and is still on a server: specs and records that nothing is known of,
 // policies and data. The code that needs a file reports that it cannot be read.
 func (e *environment) bring(specs []*found) error {
-	t, ok := e.tree.(tree.Lazy)
-	if !ok || !t.Lazy() {
+	if !tree.IsPartial(e.tree) {
 		return nil
 	}
 	files := e.undecoded(specs)
@@ -59,7 +54,7 @@ func (e *environment) bring(specs []*found) error {
 		}
 		files = append(files, fit.files...)
 	}
-	return t.Bring(hashesOf(files))
+	return tree.Bring(e.tree, hashesOf(files))
 }
 
 // undecoded are those of some files that nothing is known of yet.
@@ -109,7 +104,7 @@ func (e *environment) looksInto(name, hash string) bool {
 // bring makes sure that Load can read what it needs for some snapshots.
 func (v Surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error {
 	var files []*found
-	var from tree.Lazy
+	var from tree.Tree
 	left := tree.NewBudget()
 	v = v.within(ctx)
 	for i := range snapshots {
@@ -118,11 +113,10 @@ func (v Surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error
 		if !s.Partial && len(s.LoadFiles) == 0 || e == nil {
 			continue
 		}
-		t, ok := e.tree.(tree.Lazy)
-		if !ok || !t.Lazy() {
+		if !tree.IsPartial(e.tree) {
 			return nil
 		}
-		from = t
+		from = e.tree
 		if s.Partial {
 			files = e.filesOf(e.specsOf(s.Deployment), fileKey{s.Record.Dir, s.Record.Tree}, left, files)
 			continue
@@ -134,13 +128,12 @@ func (v Surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error
 	if len(files) == 0 {
 		return nil
 	}
-	return from.Bring(hashesOf(files))
+	return tree.Bring(from, hashesOf(files))
 }
 
 // bringFor makes sure that some worker deployments can be opened.
 func (e *environment) bringFor(all []deploymentAt, which []int) error {
-	t, ok := e.tree.(tree.Lazy)
-	if !ok || !t.Lazy() {
+	if !tree.IsPartial(e.tree) {
 		return nil
 	}
 	records := make([]fileKey, len(which))
@@ -154,7 +147,7 @@ func (e *environment) bringFor(all []deploymentAt, which []int) error {
 	for k, i := range which {
 		files = e.filesOf(all[i].specs, records[k], left, files)
 	}
-	return t.Bring(hashesOf(files))
+	return tree.Bring(e.tree, hashesOf(files))
 }
 
 // filesOf adds the files of a worker deployment: its specs, and its record if it has one.

@@ -83,12 +83,12 @@ func (t *pathTree) entries(dir string) (map[string]tree.Entry, error) {
 
 // Read fills in the data of files.
 func (t *pathTree) Read(files []source.File) error {
-	if l, ok := t.in.(tree.Lazy); ok && l.Lazy() {
+	if tree.IsPartial(t.in) {
 		all := make([]git.Hash, 0, len(files))
 		for _, f := range files {
 			all = append(all, plumbing.NewHash(f.Blob))
 		}
-		if err := l.Bring(all); err != nil {
+		if err := tree.Bring(t.in, all); err != nil {
 			return err
 		}
 	}

@@ -109,8 +109,8 @@ func (l located) find(t tree.Tree) error {
 	if err != nil {
 		return err
 	}
-	if lazy, ok := t.(tree.Lazy); ok && lazy.Lazy() {
-		if err := lazy.Bring(hashesOf(all.files)); err != nil {
+	if tree.IsPartial(t) {
+		if err := tree.Bring(t, hashesOf(all.files)); err != nil {
 			return err
 		}
 	}

@@ -147,8 +147,8 @@ func (r *Reader) before(e *environment, p v1alpha1.Problem, visit func(readLast)
 		return
 	}
 	if was, ok := r.last.read[name]; ok {
-		visit(readLast{specs: asReader(was.specs, e.tree), out: asReader(was.out, e.tree), policies: was.policies,
-			data: was.data})
+		visit(readLast{specs: tree.WithContextOf(was.specs, e.tree), out: tree.WithContextOf(was.out, e.tree),
+			policies: was.policies, data: was.data})
 		return
 	}
 	if r.last.Earlier == nil {
@@ -165,15 +165,6 @@ func (r *Reader) before(e *environment, p v1alpha1.Problem, visit func(readLast)
 		}
 		r.last.nothing[name] = p.Message
 	}
-}
-
-// asReader is a tree that was read earlier, with the context of the reader of another one.
-func asReader(was, is tree.Tree) tree.Tree {
-	t, ok := was.(tree.Commit)
-	if here, same := is.(tree.Commit); ok && same {
-		return t.Within(here.Ctx)
-	}
-	return was
 }
 
 func asBefore(p v1alpha1.Problem) *rollout.Problem {

@@ -20,7 +20,7 @@ type Commit struct {
 	Hash   git.Hash
 }
 
-var _ Lazy = Commit{}
+var _ Tree = Commit{}
 
 // Root implements Tree.
 func (t Commit) Root() string {
@@ -58,17 +58,36 @@ func (t Commit) Read(file, hash string) ([]byte, error) {
 	return b, nil
 }
 
-// Lazy implements Lazy.
-func (t Commit) Lazy() bool { return t.Mirror.Partial() }
-
-// Bring implements Lazy.
-func (t Commit) Bring(files []git.Hash) error {
-	return t.Mirror.Bring(t.Ctx, files)
+// IsPartial reports whether files of a tree may still be on a server. Each can be read; many are better brought at once
+// before.
+func IsPartial(t Tree) bool {
+	c, ok := t.(Commit)
+	return ok && c.Mirror.Partial()
 }
 
-// Within implements Lazy.
-func (t Commit) Within(ctx context.Context) Lazy {
-	t.Ctx = ctx
+// Bring makes sure that files can be read without a request for each. They may be of any tree of the same repository.
+// Nothing is to be done where they are not on a server.
+func Bring(t Tree, files []git.Hash) error {
+	if c, ok := t.(Commit); ok {
+		return c.Mirror.Bring(c.Ctx, files)
+	}
+	return nil
+}
+
+// Within is the tree for another caller, whose context ends the reading of what is still on a server.
+func Within(ctx context.Context, t Tree) Tree {
+	if c, ok := t.(Commit); ok {
+		c.Ctx = ctx
+		return c
+	}
+	return t
+}
+
+// WithContextOf is a tree with the context of another one.
+func WithContextOf(t, other Tree) Tree {
+	if c, ok := other.(Commit); ok {
+		return Within(c.Ctx, t)
+	}
 	return t
 }
 

@@ -1,14 +1,12 @@
 package tree
 
 import (
-	"context"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/git"
 )
 
 // MaxFileSize is the size in bytes above which a file of the repository is refused.
@@ -43,18 +41,6 @@ type Tree interface {
 	// Read gives a file by its path and hash. One larger than MaxFileSize is a *git.TooLargeError, and an object that
 	// is not a file is a *git.UnusableObjectError.
 	Read(file, hash string) ([]byte, error)
-}
-
-// Lazy is a tree whose files may still be on a server. Each can be read; many are better brought at once before.
-type Lazy interface {
-	Tree
-	// Lazy says whether anything may have to be brought.
-	Lazy() bool
-	// Bring makes sure that files can be read without a request for each. They may be of any tree of the same
-	// repository.
-	Bring(files []git.Hash) error
-	// Within is the tree for another caller.
-	Within(ctx context.Context) Lazy
 }
 
 // Lookup finds a path in a tree.

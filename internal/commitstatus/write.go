@@ -36,12 +36,6 @@ const (
 	callTime = time.Minute
 )
 
-// StatusWriter reads and sets statuses of a commit; see forge.Forge.
-type StatusWriter interface {
-	StatusReader
-	SetStatus(ctx context.Context, commit string, s forge.Status) error
-}
-
 // Origins knows the commits that gave specs their content; see gitops.Repository.
 type Origins interface {
 	Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error)
@@ -53,7 +47,7 @@ type Origins interface {
 // WriterConfig is what a Writer works with.
 type WriterConfig struct {
 	Origins Origins
-	Forge   StatusWriter
+	Forge   forge.Statuses
 	// Link gives the page of a folder of an environment's output; "" where there is none.
 	Link func(env v1alpha1.Environment, dir string) string
 	Now  func() time.Time
