@@ -168,7 +168,7 @@ func (h *httpSession) push(ctx context.Context, req *packp.ReferenceUpdateReques
 		return nil, &sentError{errors.New("the server sent an empty answer")}
 	}
 	failed := h.remote.fail(ctx, h.service, err)
-	if !connected || h.bodies.redirected || refusedToListen(err) {
+	if !connected || h.bodies.redirected == http.MethodPost || refusedToListen(err) {
 		return nil, failed
 	}
 	return nil, &sentError{failed}
@@ -300,8 +300,9 @@ func (s service) right() string {
 type bodyKeeper struct {
 	next http.RoundTripper
 
-	// redirected says that an answer led to another address. Only questions follow, and no push.
-	redirected bool
+	// redirected is the method of the last request whose answer led to another address; "": there was none. Only
+	// questions follow, and no push.
+	redirected string
 
 	mu     sync.Mutex
 	bodies []io.ReadCloser
@@ -324,7 +325,9 @@ func (k *bodyKeeper) RoundTrip(req *http.Request) (*http.Response, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.bodies = append(k.bodies, body)
-	k.redirected = k.redirected || resp.StatusCode/100 == 3
+	if resp.StatusCode/100 == 3 {
+		k.redirected = req.Method
+	}
 	kept := keptBody{body}
 	switch {
 	case resp.StatusCode >= http.StatusBadRequest:

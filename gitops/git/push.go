@@ -74,7 +74,7 @@ func (m *Mirror) send(ctx context.Context, s *Staged, pack []byte) (rejected *Re
 		return nil, &MovedError{Branch: s.Branch, Expected: s.Expected, Actual: actual}
 	}
 	rejected, err = m.update(ctx, sess, adv.Capabilities, u)
-	if h, ok := sess.(*httpSession); ok && !h.bodies.redirected && rejected == nil && err == nil {
+	if h, ok := sess.(*httpSession); ok && h.bodies.redirected == "" && rejected == nil && err == nil {
 		m.takes = adv.Capabilities
 	}
 	return rejected, err

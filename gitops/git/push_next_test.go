@@ -214,14 +214,15 @@ func TestPushAfterPushThatIsInterrupted(t *testing.T) {
 // A repository was renamed, and its old address leads to the new one. A push follows when it asked before.
 func TestPushesToARepositoryThatWasRenamed(t *testing.T) {
 	p := pushOnce(t, nil)
-	p.setAnswer(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+	renamed := func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		if path, found := strings.CutPrefix(req.URL.Path, "/new"); found {
 			req.URL.Path = path
 			next.ServeHTTP(w, req)
 			return
 		}
 		http.Redirect(w, req, "/new"+req.URL.RequestURI(), http.StatusMovedPermanently)
-	})
+	}
+	p.setAnswer(renamed)
 	var access *AccessError
 	require.ErrorAs(t, p.again(t, "second"), &access, "nothing was taken")
 	require.Equal(t, unasked, p.requests())
@@ -229,6 +230,18 @@ func TestPushesToARepositoryThatWasRenamed(t *testing.T) {
 		require.NoError(t, p.again(t, name))
 		require.Equal(t, append([]string{"GET refs"}, asked...), p.requests())
 	}
+
+	p.setAnswer(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if req.Method == http.MethodPost {
+			req.URL.Path = strings.TrimPrefix(req.URL.Path, "/new")
+			next.ServeHTTP(&devNull{header: http.Header{}}, req)
+			panic(http.ErrAbortHandler)
+		}
+		renamed(w, req, next)
+	})
+	var unknown *UnknownOutcomeError
+	require.ErrorAs(t, p.again(t, "fourth"), &unknown, "only the question was redirected")
+	require.Equal(t, unknown.Commit.String(), p.repo.Tip("main"))
 }
 
 // The server refused the commit, and does not say any more where the branch is: it may have moved.
