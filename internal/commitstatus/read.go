@@ -35,7 +35,7 @@ const (
 	rest = time.Minute
 )
 
-// StatusReader reads the statuses of a commit; see forge.Forge.
+// StatusReader reads the statuses of a commit; see forge.Statuses.
 type StatusReader interface {
 	Statuses(ctx context.Context, commit string) ([]forge.Status, error)
 }

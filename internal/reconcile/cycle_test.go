@@ -219,9 +219,10 @@ func TestARaiseHealsNoDeletion(t *testing.T) {
 			d.Plan.Deletions = test.deletions
 			r.keepFailures(map[resync.Key]*rollout.Problem{keyOf(d): {Reason: rollout.StaleFacts}})
 
-			assesses := &group{env: s.world.Environments[0], judge: s, decisions: []*rollout.Decision{d}, report: newReport()}
+			env, decisions := s.world.Environments[0], []*rollout.Decision{d}
+			assesses := &group{env: env, judge: s, decisions: decisions, report: newReport()}
 			r.delete(t.Context(), assesses)
-			raises := &group{groupKey: groupKey{raises: true}, env: assesses.env, decisions: assesses.decisions, report: newReport()}
+			raises := &group{groupKey: groupKey{raises: true}, env: env, decisions: decisions, report: newReport()}
 			require.True(t, r.carryOut(t.Context(), raises, d))
 			report := newReport()
 			report.merge(assessed{groups: []*group{assesses}}, r)
